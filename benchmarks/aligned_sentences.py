@@ -11,8 +11,6 @@ reported.
 
 from __future__ import annotations
 
-import gzip
-import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,10 +19,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.auto_link import dictionaries_of
-from benchmarks.support.common import shared_data
+from benchmarks.support.common import records, shared_data
 from benchmarks.support.harness import ROWS, Arguments, Commas, Results, benchmark
-from linker.crosslingual.aligned.aligning import PageLink, align_pages, gale_church
-from linker.crosslingual.aligned.learning import learn_words
+from linker.crosslingual.aligned.aligning import PageLink, align_pages, gale_church, learn_words
 from linker.crosslingual.aligned.vectors import ByEncoder, ByWords, Vectoriser
 from linker.crosslingual.pages.languages import language
 from linker.crosslingual.pages.pages import Pages
@@ -47,8 +44,8 @@ class Page:
 
 
 def sentences_of(code: str, split: str) -> list[str]:
-    with gzip.open(shared_data() / "sts" / f"stsb-{code}-{split}.jsonl.gz", "rt", encoding="utf-8") as file:
-        return [" ".join(json.loads(line)["text1"].split()) for line in file]
+    pairs = records(shared_data() / "sts" / f"stsb-{code}-{split}.jsonl.gz")
+    return [" ".join(pair["text1"].split()) for pair in pairs]
 
 
 def pages_of(code: str, split: str, seed: int = 0) -> Iterator[Page]:

@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from itertools import product
-from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.support import real_vectors
-from benchmarks.support.common import record, recorded
+from benchmarks.support.common import fresh, record, recorded
 from benchmarks.support.harness import KEPT, Arguments, Commas, benchmark
 from benchmarks.support.passages import SEED
 from indexes.interface import Matrix, RowArray
@@ -154,11 +152,6 @@ def _rounded(value: Any) -> Any:
     return round(value, 4) if isinstance(value, float) else value
 
 
-def keep(title: str, found: dict[str, Any]) -> None:
-    """Write a case into the results, which are read only now, since another kind may be measured concurrently."""
-    print(record("ann", recorded("ann") | {title: found}, SEED))
-
-
 @benchmark(
     work=KEPT,
     rows=(1_000_000, "vectors"),
@@ -170,11 +163,10 @@ def keep(title: str, found: dict[str, Any]) -> None:
 def measured(options: Arguments) -> None:
     path = real_vectors.prepare(options.work, options.million)
     if options.sizes:
-        keep("sizes", sizes(path))
+        record("ann", recorded("ann") | {"sizes": sizes(path)}, SEED)
         return
     for name, data in product(options.only, options.data):
         title = f"{name}, {options.rows:,} {data}"
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-            found = pool.submit(case, name, path if data == "real" else None, options.rows).result()
+        found = fresh(case, name, path if data == "real" else None, options.rows)
         print(title, {k: v for k, v in found.items() if k != "points"}, flush=True)
-        keep(title, found)
+        record("ann", recorded("ann") | {title: found}, SEED)  # other kinds may be measured concurrently

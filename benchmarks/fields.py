@@ -6,18 +6,15 @@ paired difference from the joined text at the defaults, dev MRR by the title's w
 
 from __future__ import annotations
 
-import gzip
 import itertools
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
-
-from benchmarks.support.common import cpu_time, shared_data
+from benchmarks.support.common import cpu_time
 from benchmarks.support.harness import Arguments, Results, benchmark
 from benchmarks.support.links import LinkSet, interval, link_set, reciprocal_ranks
+from benchmarks.support.rank_data import documents_for
 from indexes.dtypes import Float64Array
-from indexes.interface import Document
 from indexes.text.bm25 import Bm25Index
 from indexes.text.fields import FieldsIndex
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters, Field
@@ -31,12 +28,6 @@ PLAIN = [Bm25Parameters(k1, b) for k1, b in itertools.product(K1, B)]
 
 def parameters(weight: float, title_b: float = 0.75, text_b: float = 0.75, k1: float = 1.2) -> Bm25Parameters:
     return Bm25Parameters(k1, fields=(Field("title", weight, title_b), Field("text", 1.0, text_b)))
-
-
-def documents() -> list[Document]:
-    with gzip.open(shared_data() / NAME / "corpus.jsonl.gz") as file:
-        records = [orjson.loads(line) for line in file]
-    return [Document(r["_id"], r["text"], r["title"]) for r in records]
 
 
 class Ranking:
@@ -76,7 +67,7 @@ def row(ranking: Ranking, p: Bm25Parameters, base: Float64Array) -> dict[str, An
 
 @benchmark(seed=0)
 def measured(_: Arguments) -> Results:
-    corpus, links = documents(), link_set(NAME)
+    corpus, links = documents_for(NAME), link_set(NAME)
     whole, divided = Bm25Index(), FieldsIndex.empty(AnalysisSettings(), parameters(1.0))
     whole.add([d.id for d in corpus], [d.full_text for d in corpus])
     divided.add(corpus)

@@ -28,9 +28,7 @@ from indexes import kernels
 from indexes.interface import Matrix
 from indexes.vectors.certified import ByteScan
 from indexes.vectors.faiss_files import load_faiss
-from indexes.vectors.flat import BLAS_BATCH, BLAS_THRESHOLD, NEVER, FlatScan
-from indexes.vectors.stored import StoredVectors
-from linker.engine.torch_scan import gpu_scan
+from indexes.vectors.flat import BLAS_BATCH, BLAS_THRESHOLD, NEVER
 
 BATCHES, KS = (1, 8, 64, 1000), (5, 100)
 ROUNDS = {1: 9, 8: 5, 64: 3, 1000: 2}
@@ -172,40 +170,6 @@ def _least(search: Search, queries: Matrix) -> float:
     return round(cpu_time(lambda: search(queries, 5), 4) * 1e3, 2)
 
 
-def gpu(vectors: Matrix, queries: Matrix) -> dict[str, Any]:
-    """Return wall milliseconds of the certified scan in torch, and of FAISS in float16, if there is a GPU.
-
-    `roofline_ms` is the time to read the float16 copy once at full memory bandwidth: no scan is faster.
-    """
-    make = gpu_scan()
-    scan = make() if make else None
-    if scan is None:
-        return {}
-    import torch
-
-    faiss = load_faiss()
-    properties = torch.cuda.get_device_properties(0)
-    found: dict[str, Any] = {"device": properties.name}
-    if clock := getattr(properties, "memory_clock_rate", 0):  # newer versions of PyTorch leave it out
-        rate = 2 * clock * 1e3 * properties.memory_bus_width / 8
-        found["roofline_ms"] = round(vectors.size * 2 / rate * 1e3, 3)
-    ways: dict[str, Search] = {"torch": lambda q, k: scan.search(vectors, q, k, None)}
-    if faiss.get_num_gpus():
-        stored = StoredVectors(vectors.shape[1])
-        stored.add(vectors)
-        on_faiss = FlatScan(stored)
-        ways["FAISS float16"] = lambda q, k: on_faiss.search(vectors, q, k, None)
-    for name, search in ways.items():
-        for batch in BATCHES:
-            times = []
-            for _ in range(5):
-                start = time.perf_counter()
-                search(np.resize(queries, (batch, queries.shape[1])), 5)
-                times.append(time.perf_counter() - start)
-            found[f"{name}, batch={batch}, k=5, ms"] = round(min(times) * 1e3, 2)
-    return found
-
-
 def all_pairs(path: Path, rows: int, scan: bool) -> None:
     """Search `rows` vectors exactly for the top five of each of them, in batches of 1,000."""
     vectors = np.ascontiguousarray(np.load(path, mmap_mode="r")[:rows])
@@ -235,8 +199,6 @@ def measured(options: Arguments) -> None:
             keep({"libraries, ms for all rows": libraries(vectors, queries, options.rows)})
         if "real" in parts:
             keep({"real": compare(vectors, queries)})
-        if on_gpu := gpu(vectors, queries):
-            keep({"gpu": on_gpu})
         del vectors
     if "random" in parts:
         hard = real_vectors.random_vectors(options.rows, 1)

@@ -4,10 +4,11 @@
 are used to choose every system's threshold (the best B-cubed F1); the results are for the other half. The model for use
 without links was learned from the first halves of `tweets` and `claims`, training statements and judged news
 (`--only learn` prints it); for `tweets`, only from their first half and judged news. `with links` also knows the
-groups of the first half. The other systems: average linkage and HDBSCAN (scikit-learn) on TF-IDF and, for tweets,
-MiniLM, and single-pass clustering with time decay, as in topic detection and tracking (Allan et al., 1998).
-`bbc-news` and `news-topics` have categories, not stories. `promise`: the share of simulations in which a promise was
-kept. `drift` and `arriving-…`: documents that arrive in batches. FOLDER is not deleted.
+groups of the first half. The other systems: average linkage and HDBSCAN (scikit-learn) on TF-IDF and, for tweets and
+pages, an encoder's vectors, on which BERTopic runs too if it is installed, and single-pass clustering with time decay,
+as in topic detection and tracking (Allan et al., 1998). `bbc-news` and `news-topics` have categories, not stories;
+`pages` are manual pages in six languages, whose index has a multilingual encoder. `promise`: the share of simulations
+in which a promise was kept. `drift` and `arriving-…`: documents that arrive in batches. FOLDER is not deleted.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import functools
 import json
 import math
 from collections.abc import Callable, Iterator
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,7 @@ from benchmarks.support.common import in_child
 from benchmarks.support.group_data import Grouped, lead, measured, per_document
 from benchmarks.support.group_rivals import VECTORS, WORDS, vectors_of
 from benchmarks.support.harness import run_parts
-from indexes.dtypes import BoolArray, Int64Array
+from indexes.dtypes import BoolArray, Float32Array, Int64Array
 from linker.engine.building import create
 from linker.engine.engine import Engine
 from linker.engine.grouping import ALIKE
@@ -46,10 +48,13 @@ CORPORA: dict[str, Callable[[], Grouped]] = {
     "statements": lambda: group_data.statements("test", 1000),
     "bbc-news": group_data.categories,
     "news-topics": group_data.topics,
+    "pages": group_data.pages,
 }
-# Compared with linker "with links", because these also learn from links.
-TAUGHT_RIVALS = ("Miranda et al. (2018)",)
-SHORT = ("tweets",)  # corpora that MiniLM encodes within minutes
+TAUGHT_RIVAL = "Miranda et al. (2018)"  # compared with linker "with links", because it also learns from links
+# Corpora that these encoders encode within minutes, and an encoder of the index itself, which also finds pairs.
+ENCODERS = {"tweets": "minilm", "pages": "usem3"}
+INDEXED = ("pages",)
+TITLES = {"minilm": "MiniLM", "usem3": "USE"}
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 DEFAULT = 0.5
 TAUGHT = (2000, 4000)  # statements and other articles that the shipped model learns from
@@ -111,9 +116,16 @@ def compared(name: str, work: Path) -> dict[str, Any]:
     for system, (setting, labels) in answers.items():
         rows[system] = {"setting": setting, **measured(labels[second], gold)}
         if not system.startswith("linker"):
-            own = answers["linker, with links" if system in TAUGHT_RIVALS else "linker"][1]
-            rows[system]["lead of linker"] = lead(own[second], labels[second], gold)
+            rows[system]["lead of linker"] = lead(answers[_own(system)][1][second], labels[second], gold)
     return rows
+
+
+def _own(rival: str) -> str:
+    """Return the form of linker that knows as much as a rival."""
+    name, _, vectors = rival.partition(", ")
+    if name != TAUGHT_RIVAL:
+        return "linker"
+    return f"linker, with links and {vectors}" if vectors else "linker, with links"
 
 
 def _f1(found: Int64Array, gold: Int64Array) -> float:
@@ -126,7 +138,7 @@ def _systems(
     corpus: Grouped, first: BoolArray, work: Path, name: str
 ) -> Iterator[tuple[str, list[tuple[Any, Int64Array]]]]:
     """Yield each system with its groupings: the setting, and the labels of all documents."""
-    found = evidence_of(corpus, work / name)
+    found = evidence_of(corpus, work / name, ENCODERS[name] if name in INDEXED else "none")
     known, same = _taught(corpus, found, first)
     model = SHIPPED
     # The shipped model has seen tweets of both halves, since `claims` is halved in another way.
@@ -137,15 +149,41 @@ def _systems(
     yield "linker, with links", _by_thresholds(corpus, found, model.learned(known, same))
     for rival, groupings in WORDS.items():
         yield rival, list(groupings(corpus))
-    if name not in SHORT:
+    if name not in ENCODERS:
         return
-    vectors = vectors_of(corpus, work / f"{name}.npy")
-    with_vectors = _with(found, vectors)
+    title = TITLES[ENCODERS[name]]
+    vectors = _of_index(corpus, work / name) if name in INDEXED else vectors_of(corpus, work / f"{name}.npy")
+    with_vectors = found if name in INDEXED else _with(found, vectors)
     known, same = _taught(corpus, with_vectors, first)
     taught = model.with_vectors(with_vectors).learned(known, same)
-    yield "linker, with links and MiniLM", _by_thresholds(corpus, with_vectors, taught)
+    yield f"linker, with links and {title}", _by_thresholds(corpus, with_vectors, taught)
     for rival, by_vectors in VECTORS.items():
-        yield rival, list(by_vectors(vectors))
+        yield f"{rival}, {title}", list(by_vectors(corpus, vectors))
+    if name in INDEXED:
+        yield (
+            f"linker, with links and {title}, promised {PROMISED[1]:.0%}",
+            [_promised(corpus, first, work / name)],
+        )
+
+
+def _promised(corpus: Grouped, first: BoolArray, directory: Path) -> tuple[Any, Int64Array]:
+    """Return the groups of an index that are promised a precision by the links of the first half."""
+    ids = [d.id for d in corpus.documents]
+    known = np.flatnonzero(first).tolist()
+    judged = {(ids[a], ids[b]): True for a, b in combinations(known, 2) if corpus.gold[a] == corpus.gold[b]}
+    found = Engine.open(directory).group(judged, precision=PROMISED[1])
+    numbers = {member.id: member.group for member in found.members}
+    threshold = round(found.promise.threshold, 4) if found.promise else "none"
+    return threshold, np.array([numbers[id_] for id_ in ids], np.int64)
+
+
+def _of_index(corpus: Grouped, directory: Path) -> Float32Array:
+    """Return the vectors of the documents in an index, float32 [n, d], with unit rows."""
+    collection = Engine.open(directory).collection
+    assert collection.manifest.encoder is not None
+    rows = collection.rows.locate([d.id for d in corpus.documents])
+    vectors = np.asarray(collection.documents.vectors(collection.manifest.encoder.dim)[0][rows], np.float32)
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
 
 
 def _with(found: PairEvidence, vectors: Any) -> PairEvidence:

@@ -18,14 +18,12 @@ import os
 import resource
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.support.common import _memory, commit
+from benchmarks.support.common import commit, fresh, memory
 from benchmarks.support.harness import ROWS, Arguments, Commas, Results, benchmark
 from indexes.dtypes import Int64Array
 from linker.corpora.dictionaries import Dictionary
@@ -114,7 +112,7 @@ def measure(method: str, n: int, m: int) -> dict[str, Any]:
     result = link(given, method)
     seconds, cpu_seconds = time.perf_counter() - began, _cpu() - cpu
     candidates, load = result.candidates, os.getloadavg()[1]
-    peak = _memory("VmHWM") / 1024
+    peak = memory("VmHWM") / 1024
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
     asked = np.setdiff1d(np.arange(n), given.train[:, 0])
     return {
@@ -163,8 +161,7 @@ def linked(options: Arguments) -> Results:
     rows = options.rows
     for n, m in (sizes for sizes in SIZES if sizes[0] <= options.largest):
         for row in rows.missing(method=options.methods, source_pages=[n]):
-            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-                rows.keep(pool.submit(measure, row["method"], n, m).result())
+            rows.keep(fresh(measure, row["method"], n, m))
     found = sorted({r["method"] for r in rows})
     exponents, at_end = ({method: growth(rows, method, last) for method in found} for last in (0, 2))
     return {"rows": rows, "exponents": exponents, "exponents_at_end": at_end}

@@ -13,17 +13,16 @@ certifies. The wrong links among those accepted unread are counted by the data s
 from __future__ import annotations
 
 import csv
-import gzip
 import json
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import openpyxl
 
-from benchmarks.support.common import parse_options, record, shared_data
+from benchmarks.support.common import records, shared_data
+from benchmarks.support.harness import Arguments, Results, benchmark
 from benchmarks.support.page_readers import Reader, Stranger
 from linker.review.ledger import Ledger
 from linker.review.project import Workspace
@@ -62,16 +61,10 @@ def first_verdicts(browser: Any, folder: Path) -> dict[str, Any]:
     """Give the first verdict in each job: statements and articles as one story, and tweets to match with claims."""
     data = shared_data()
     statements, claims, tweets = data / "statements2articles", *match_files(folder)
-    posts = sheet(folder / "statements.xlsx", records(statements / "queries.jsonl.gz")[:POSTS])
-    articles = sheet(folder / "checks.xlsx", records(statements / "corpus.jsonl.gz")[:ARTICLES])
+    posts = sheet(folder / "statements.xlsx", [*records(statements / "queries.jsonl.gz")][:POSTS])
+    articles = sheet(folder / "checks.xlsx", [*records(statements / "corpus.jsonl.gz")][:ARTICLES])
     found = {"story": first_verdict(browser, folder, "story", posts, articles)}
     return found | {"rows": first_verdict(browser, folder, "rows", claims, tweets)}
-
-
-def records(path: Path) -> list[dict[str, Any]]:
-    """Return the records of a file of JSON Lines."""
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
 
 
 def sheet(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -121,7 +114,7 @@ def match_files(folder: Path) -> tuple[Path, Path]:
     """Write the claims and the posts to match as XLSX files, and return their paths."""
     data, wanted = shared_data() / "tweets2claims", {post for post, _ in match_links()}
     posts = [r for r in records(data / "queries.jsonl.gz") if r["_id"] in wanted]
-    claims = records(data / "corpus.jsonl.gz")
+    claims = [*records(data / "corpus.jsonl.gz")]
     assert len(claims) == CLAIMS
     return sheet(folder / "claims.xlsx", claims), sheet(folder / "tweets.xlsx", posts)
 
@@ -129,8 +122,8 @@ def match_files(folder: Path) -> tuple[Path, Path]:
 def statements(browser: Any, folder: Path, reads: int) -> dict[str, Any]:
     """Judge statements next to the articles that check them."""
     data = shared_data() / "statements2articles"
-    posts = sheet(folder / "posts.xlsx", records(data / "queries.jsonl.gz")[:POSTS])
-    chosen = records(data / "corpus.jsonl.gz")[:ARTICLES]
+    posts = sheet(folder / "posts.xlsx", [*records(data / "queries.jsonl.gz")][:POSTS])
+    chosen = [*records(data / "corpus.jsonl.gz")][:ARTICLES]
     articles = sheet(folder / "articles.xlsx", chosen)
     wanted, relevant = {a["_id"] for a in chosen}, set()
     for path in (data / "qrels").glob("*.tsv"):
@@ -196,27 +189,23 @@ def _text(page: Any, selector: str) -> str:
     return " ".join(first.inner_text().split()) if first.count() else ""
 
 
-def main() -> None:
-    """Create both reviews in a browser, judge them, and record the results."""
-    options = parse_options(
-        __doc__,
-        reads=(60, "of the statements, and the least of the news"),
-        rows=(40, "of the posts that look for a match, decided after what could be accepted"),
-        topic="ship",
-        most=(2000, "reads of the news, at most"),
-    )
-    results: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as folder, chromium() as browser:
-        results["first_verdict"] = first_verdicts(browser, Path(folder))
-        print(json.dumps(results), file=sys.stderr)
-        results["rows"] = match_rows(browser, Path(folder), options.rows)
-        print(json.dumps(results["rows"]), file=sys.stderr)
-        results["statements_xlsx"] = statements(browser, Path(folder), options.reads)
-        print(json.dumps(results), file=sys.stderr)
-        results["news"] = news(browser, Path(folder), options.topic, options.reads, options.most)
-        print(json.dumps(results["news"]), file=sys.stderr)
-    record("page", results)
-
-
-if __name__ == "__main__":
-    main()
+@benchmark(
+    work=None,
+    reads=(60, "of the statements, and the least of the news"),
+    rows=(40, "of the posts that look for a match, decided after what could be accepted"),
+    topic="ship",
+    most=(2000, "reads of the news, at most"),
+)
+def measured(options: Arguments) -> Results:
+    """Create the reviews in a browser, and judge them."""
+    results: Results = {}
+    with chromium() as browser:
+        for name, part in {
+            "first_verdict": lambda: first_verdicts(browser, options.work),
+            "rows": lambda: match_rows(browser, options.work, options.rows),
+            "statements_xlsx": lambda: statements(browser, options.work, options.reads),
+            "news": lambda: news(browser, options.work, options.topic, options.reads, options.most),
+        }.items():
+            results[name] = part()
+            print(json.dumps(results[name]), file=sys.stderr)
+    return results

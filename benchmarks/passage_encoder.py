@@ -20,9 +20,8 @@ import numpy as np
 
 from benchmarks.auto_link import LANGUAGES, links_of, measures, pages_of
 from benchmarks.support.harness import ROWS, Arguments, Commas, Results, benchmark
-from linker.crosslingual.by_passages import by_means, propose
+from linker.crosslingual.by_passages import PARTS, by_means, propose
 from linker.crosslingual.scoring.candidates import hashes, rank
-from linker.crosslingual.scoring.passage_margin import PARTS
 from linker.crosslingual.scoring.passage_vectors import PassageVectors, encode_passages
 from linker.crosslingual.task import Task
 from linker.encoders.loading import load_encoder

@@ -6,38 +6,27 @@ statement, and the four articles nearest to that one. `sentences`: of forty sent
 one that people judged to have the same meaning (at least 4 of 5). `half the words`: the same, but the query lacks a
 random half of the words that both share. A passage is right if it begins in the right part. Settings were chosen on
 `dev`; `test` is judged. The baselines take the best sentence by BM25 (with the idf of the text's own sentences), the
-best by an encoder's cosine, or the first sentence. `across`: a line in another language, and a page of about forty
-English ones (as `benchmarks.aligned_sentences` makes them) that holds its translation; linker has the dictionary only.
+best by an encoder's cosine, or the first sentence.
 
     python -m benchmarks.passages [--split test] [--count 300] [--encoder '']
 """
 
 from __future__ import annotations
 
-import gzip
-import json
 import math
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from benchmarks.aligned_sentences import pages_of
-from benchmarks.auto_link import dictionaries_of
 from benchmarks.support import group_data, rank_data
-from benchmarks.support.common import shared_data
+from benchmarks.support.common import records, shared_data
 from benchmarks.support.harness import WORK, Arguments, Results, benchmark
 from indexes.anywhere import AnyCollection
 from indexes.text.analysis import Analysis
 from indexes.text.marking import words_in
-from linker.crosslingual.pages.languages import language
-from linker.crosslingual.pages.pages import Pages
-from linker.crosslingual.ranking.evidence import AllEvidence
-from linker.crosslingual.ranking.explain import Explainer
 from linker.encoders.loading import load_encoder
 from linker.engine.building import create
 from linker.engine.engine import Engine
@@ -46,7 +35,6 @@ from linker.engine.evidence import Span, evidence, sentences
 ARTICLES, PARTS, LENGTH = 8000, 5, 10  # articles in the index; parts of a digest; sentences per part
 PAGE, SAME = 40, 4.0
 K1, B = 1.2, 0.75
-LANGUAGES = ("de", "fr", "ru", "zh")
 Case = tuple[str, str, Span]  # query, text, and where its right part begins and ends
 Chooser = Callable[[str, str], Span | None]
 
@@ -79,8 +67,7 @@ def cut(text: str, rng: np.random.Generator) -> str:
 
 
 def paraphrases(engine: Engine, split: str, count: int, *, halved: bool) -> Iterator[Case]:
-    with gzip.open(shared_data() / "sts" / f"stsb-en-{split}.jsonl.gz", "rt", encoding="utf-8") as file:
-        pairs = [json.loads(line) for line in file]
+    pairs = [*records(shared_data() / "sts" / f"stsb-en-{split}.jsonl.gz")]
     analysis, rng = Analysis(engine.collection.manifest.analysis), np.random.default_rng(0)
     cases = []
     for begin in range(0, len(pairs) - PAGE + 1, PAGE):
@@ -146,35 +133,6 @@ def right(choose: Chooser, cases: list[Case]) -> np.ndarray[Any, Any]:
     )
 
 
-def across(code: str, split: str) -> dict[str, Any]:
-    """Return how often linker finds the English line that translates a line, and how often chance does."""
-    pages = list(pages_of(code, split))
-    asked = [
-        (page.source[s[0]], number, t[0])
-        for number, page in enumerate(pages)
-        for s, t in sorted(page.gold)
-        if len(s) == len(t) == 1
-    ]
-    source = Pages(tuple(map(str, range(len(asked)))), tuple(line for line, *_ in asked), language(code))
-    texts = tuple("\n".join(page.target) for page in pages)
-    target = Pages(tuple(map(str, range(len(pages)))), texts, language("en"))
-    words = tuple(pair for dictionary in dictionaries_of(code) for pair in dictionary.pairs)
-    evidence = AllEvidence(source, target, words)
-    explainer = Explainer(evidence, sp.csr_array(evidence.known.shape))
-    hits = []
-    for row, (_, number, line) in enumerate(asked):
-        lines = pages[number].target
-        start = sum(len(before) + 1 for before in lines[:line])
-        found = explainer.passage(row, number)
-        hits.append(found is not None and start <= found[0] < start + len(lines[line]))
-    shares = [1 / len(pages[number].target) for _, number, _ in asked]
-    return {
-        "cases": len(asked),
-        "right": round(float(np.mean(hits)), 4),
-        "chance": round(float(np.mean(shares)), 4),
-    }
-
-
 def chance(cases: list[Case]) -> float:
     shares = [
         (sum(a <= s[0] < b for s in spans), len(spans))
@@ -211,9 +169,4 @@ def measured(options: Arguments) -> Results:
                 low, high = np.percentile(means, [2.5, 97.5])
                 rows[system]["lead of linker"] = [round(float(x), 4) for x in (lead.mean(), low, high)]
         results[name] = rows
-    began, articles = time.process_time(), group_data.articles()[: options.count]
-    for document, (query, *_) in zip(articles, sets["digests"], strict=False):
-        evidence(engine.collection, query, document.full_text)
-    spent = (time.process_time() - began) / min(len(articles), len(sets["digests"]))
-    results["across"] = {code: across(code, options.split) for code in LANGUAGES}
-    return {"split": options.split, **results, "ms_per_article": round(1000 * spent, 2)}
+    return {"split": options.split, **results}

@@ -31,8 +31,14 @@ from indexes.dtypes import BoolArray, Float64Array
 from linker.scoring.probability import drift, folder
 from linker.scoring.probability.calibration import Calibration, Source
 from linker.scoring.probability.features import names
-from linker.scoring.probability.fitting import Hitlist, fitted
-from linker.scoring.probability.measures import auc, brier_gain, calibration_error, noise_floor
+from linker.scoring.probability.fitting import (
+    Hitlist,
+    auc,
+    brier_gain,
+    calibration_error,
+    fitted,
+    noise_floor,
+)
 from linker.scoring.probability.promise import promise
 
 SPLITS, PRECISION = 300, 0.9

@@ -17,9 +17,8 @@ from benchmarks.support.common import cpu_time, in_child
 from benchmarks.support.harness import Arguments, Commas, Results, benchmark
 from benchmarks.support.wikis import write_langlinks, write_wikis
 from linker.papers.bucc.dumps import DumpCounts, Site, read_dump
-from linker.papers.bucc.langlinks import read_langlinks
 from linker.papers.bucc.prepare import prepare
-from linker.papers.bucc.raw_pages import RawPages
+from linker.papers.bucc.raw_pages import RawPages, read_langlinks
 from linker.papers.bucc.sentences import without_first_sentence
 from linker.papers.bucc.wikitext import strip_markup
 

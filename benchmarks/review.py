@@ -5,13 +5,12 @@
 The topics are ordered by size; every other one, starting with the second, is reported (parts of the learner were
 chosen on topics that may be among them: see docs/review.md). ASReview reads them in its own environment, from the
 same three seeds, until .95 of the others are found, at most MOST documents; its reading orders are cached in FOLDER.
-Intervals are percentiles of 2,000 resamplings of topics. For the updates at a million rows, the corpus is repeated.
+Intervals are percentiles of 2,000 resamplings of topics.
 """
 
 from __future__ import annotations
 
 import collections
-import gzip
 import json
 import math
 import subprocess
@@ -23,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.support.common import recorded, shared_data
+from benchmarks.support.common import recorded, records, shared_data
 from benchmarks.support.harness import KEPT, Arguments, Results, benchmark
 from benchmarks.support.hit_data import MeanVectors
 from indexes.interface import Document
@@ -60,30 +59,24 @@ def topics() -> list[Topic]:
         name, id_, score = line.split("\t")
         if int(score) > 0:
             relevant[name].add(id_)
-    with gzip.open(folder / "seeds.jsonl.gz", "rt", encoding="utf-8") as file:
-        made = [
-            Topic(s["_id"], frozenset(relevant[s["_id"]]), tuple(s["metadata"]["documents"]), s["text"])
-            for s in map(json.loads, file)
-        ]
+    made = [
+        Topic(s["_id"], frozenset(relevant[s["_id"]]), tuple(s["metadata"]["documents"]), s["text"])
+        for s in records(folder / "seeds.jsonl.gz")
+    ]
     return sorted(made, key=lambda t: (len(t.relevant), t.name))
 
 
-def corpus_engine(work: Path, copies: int = 1) -> Engine:
-    """Return an engine over the corpus, repeated this many times, with mean vectors."""
-    directory = work / f"news-{copies}"
+def corpus_engine(work: Path) -> Engine:
+    """Return an engine over the corpus, with mean vectors."""
+    directory = work / "news"
     # "mean" is a label of this benchmark, not the name of a model.
     building.load_encoder = lambda name, **_: MeanVectors()  # type: ignore[attr-defined]
     if directory.exists():
         return Engine(directory, encoder=MeanVectors())
     building.create(directory, encoder="mean")
     engine = Engine(directory, encoder=MeanVectors())
-    with gzip.open(shared_data() / "news-topics" / "corpus.jsonl.gz", "rt", encoding="utf-8") as file:
-        records = [json.loads(line) for line in file]
-    engine.add(
-        Document(f"{r['_id']}" + (f"-{copy}" if copy else ""), r["text"], r.get("title", ""))
-        for copy in range(copies)
-        for r in records
-    )
+    every = records(shared_data() / "news-topics" / "corpus.jsonl.gz")
+    engine.add(Document(r["_id"], r["text"], r.get("title", "")) for r in every)
     return engine
 
 
@@ -118,12 +111,6 @@ def reads_to(flags: Sequence[bool], need: int) -> int | None:
     return int(found[need - 1]) + 1 if 0 < need <= len(found) else None
 
 
-def ndcg(flags: Sequence[bool], relevant: int) -> float:
-    """Return the normalised discounted gain of a reading order; unread documents count as not found."""
-    gains = 1 / np.log2(np.arange(2, max(len(flags), relevant) + 2))
-    return float(gains[: len(flags)][np.asarray(flags, dtype=bool)].sum() / gains[:relevant].sum())
-
-
 def interval(values: Sequence[float], summary: Callable[[Any], Any] = np.mean) -> dict[str, Any]:
     """Return the summary of one value per topic, with its 95 % interval over topics."""
     given = np.array(values)
@@ -144,7 +131,7 @@ def _geometric(values: Any) -> Any:
 def compared(
     ours: dict[str, list[bool]], theirs: dict[str, list[bool]], chosen: Sequence[Topic]
 ) -> dict[str, Any]:
-    """Return the ratios of our reads to theirs, and the differences in NDCG of the orders up to a recall of .95."""
+    """Return the ratios of our reads to theirs, by recall."""
     out: dict[str, Any] = {}
     both = [t for t in chosen if t.name in theirs and t.name in ours]
     needs: dict[str, Callable[[Topic], int]] = {"10": lambda t: 10 if t.others >= 10 else 0}
@@ -154,9 +141,6 @@ def compared(
         known = [a / b for a, b in pairs if a and b]
         if known:
             out[f"reads to {name}, ratio"] = interval(known, _geometric)
-    out["NDCG, difference"] = interval(
-        [ndcg(ours[t.name], t.others) - ndcg(theirs[t.name], t.others) for t in both]
-    )
     return out
 
 
@@ -195,25 +179,10 @@ def beside(engine: Engine, chosen: Sequence[Topic], peer: Sequence[dict[str, Any
     }
 
 
-def updates(engine: Engine, topic: Topic, reads: int) -> dict[str, float]:
-    """Return the median CPU seconds of an update (training, scoring all rows, choice) after this many reads."""
-    order = feedback(engine, topic)
-    read(order, topic, most=reads)
-    times = []
-    for _ in range(5):
-        assert isinstance(order, FeedbackOrder)
-        order._plan()
-        start = time.process_time()
-        order.next()
-        times.append(time.process_time() - start)
-    return {"rows": len(engine), "reads": reads, "cpu_ms": round(1000 * float(np.median(times)), 2)}
-
-
 @benchmark(
     seed=0,
     asreview=(Path | None, "python of an environment that has asreview"),
     work=KEPT,
-    copies=(0, "of the corpus, for the time of an update (86: a million)"),
     kept=(False, "add the comparison with what ASReview has read to the record"),
 )
 def measured(given: Arguments) -> Results:
@@ -232,16 +201,8 @@ def measured(given: Arguments) -> Results:
         },
         "BM25 by headlines": {
             "reads per relevant document at .95": interval([len(before[t.name]) / needs[t.name] for t in chosen]),
-            "topics that reach .95": sum(sum(before[t.name]) >= needs[t.name] for t in chosen),
-            "reads, times those of feedback": interval(
-                [len(before[t.name]) / len(flags[t.name]) for t in chosen], _geometric
-            ),
         },
-        "update": [updates(engine, chosen[-2], reads) for reads in (0, 100, 400)],
     }  # fmt: skip
-    if given.copies:
-        large = corpus_engine(given.work, given.copies)
-        results["update"] += [updates(large, chosen[-2], reads) for reads in (0, 100)]
     if given.asreview:
         results["ASReview"] = beside(engine, chosen, asreview(given.asreview, given.work, engine, chosen))
     results["topics"] = [{"topic": t.name, "relevant": t.others, "reads": len(flags[t.name])} for t in chosen]

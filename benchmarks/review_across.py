@@ -16,9 +16,7 @@ of `--encoder`, which the learner uses if they help it with what was read.
 from __future__ import annotations
 
 import collections
-import gzip
 import itertools
-import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -28,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.review import interval, reads_to
-from benchmarks.support.common import shared_data
+from benchmarks.support.common import records, shared_data
 from benchmarks.support.harness import KEPT, ROWS, Arguments, Results, benchmark
 from indexes.interface import Document
 from linker.corpora.dictionaries import read_dictionary
@@ -65,8 +63,7 @@ class Subject:
 
 
 def pages(variant: str, code: str) -> dict[str, str]:
-    with gzip.open(DATA / variant / f"{code}.jsonl.gz", "rt", encoding="utf-8") as file:
-        return {page["_id"]: page["text"] for page in map(json.loads, file)}
+    return {page["_id"]: page["text"] for page in records(DATA / variant / f"{code}.jsonl.gz")}
 
 
 def links(code: str, split: str) -> list[tuple[str, str]]:

@@ -1,27 +1,25 @@
-"""Pairs of many seeds: when a review of them stops, and its orders.
+"""Pairs of many seeds: when does a review of them stop?
 
-    python -m benchmarks.review_pairs --work FOLDER [--orders]
+    python -m benchmarks.review_pairs --work FOLDER
 
 Seeds are tweets, the documents the claims that they repeat (`tweets2claims`), or articles and the statements that they
 are about (`statements2articles`), each with one link; in some reviews, half of the seeds have none. A review reads
 the default order over a BM25 index, without an encoder or P(link), until the rule has stopped for both targets and the
-oracle, which reads the same order, has reached them. `--orders` records how many pairs the orders read, merged by z, by
-rank, and by raw score, as `linker find` pooled them before. The rule's constants were chosen on train.tsv and dev.tsv
+oracle, which reads the same order, has reached them. The rule's constants were chosen on train.tsv and dev.tsv
 (tweets) and dev.tsv (articles); all reviews here are of test.tsv, their seeds drawn at random for each.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.support import rank_data
-from benchmarks.support.common import in_child, recorded, shared_data
+from benchmarks.support.common import shared_data
 from benchmarks.support.harness import KEPT, Arguments, Results, benchmark
 from indexes.interface import Document
 from linker.corpora import read_queries
@@ -30,9 +28,9 @@ from linker.review.interface import Judgement, Read, Seed, Verdict
 from linker.review.orders import MergedOrder
 from linker.review.population import Population
 from linker.review.session.reading import make_rule
-from linker.review.settings import OrderName, Settings
+from linker.review.settings import Settings
 
-SEEDS, DEPTH, FOUND, MOST = 3000, 1000, (1, 100, 1000), 100_000
+SEEDS = 3000
 SET = "statements2articles"
 TARGETS, LONGEST = (0.8, 0.9), 12_000
 # Set, seeds of a review, share of them whose links are taken away, reviews.
@@ -67,63 +65,6 @@ def statements(work: Path) -> Engine:
     engine = Engine(directory)
     engine.add(Document(q.id, q.text) for q in read_queries(shared_data() / SET / "queries.jsonl.gz"))
     return engine
-
-
-def merged(work: Path, split: str, count: int, order: OrderName) -> Iterator[tuple[str, str]]:
-    """Yield seeds and documents as a review of pairs shows them."""
-    engine, seeds, settings = statements(work), seeds_of(split, count), Settings(unit="pairs", order=order)
-    merging = MergedOrder(engine, seeds, settings, Population(engine.collection.rows, seeds, settings))
-    while candidate := merging.next():
-        yield candidate.seed, candidate.id
-
-
-def pooled(work: Path, split: str, count: int) -> Iterator[tuple[str, str]]:
-    """Yield pairs by raw score, from each seed's first DEPTH, as `linker find` used to."""
-    seeds = seeds_of(split, count)
-    hits = statements(work).search([f"{s.title}\n{s.text}" for s in seeds], DEPTH).hits
-    every = [
-        (-score, s.id, id_)
-        for s, h in zip(seeds, hits, strict=True)
-        for id_, score in zip(h.ids, h.scores, strict=True)
-    ]
-    yield from ((seed, id_) for _, seed, id_ in sorted(every))
-
-
-def reads(order: Iterable[tuple[str, str]], right: Links) -> dict[str, int]:
-    """Return how many pairs are read until this many relevant pairs are found."""
-    found, out = 0, dict[str, int]()
-    for number, pair in enumerate(itertools.islice(order, MOST), 1):
-        found += pair in right
-        if found in FOUND and pair in right:
-            out[f"reads to {found}"] = number
-            if found == FOUND[-1]:
-                break
-    return out
-
-
-def by(work: Path, split: str, count: int, order: str) -> Iterator[tuple[str, str]]:
-    """Yield the pairs in one of the orders."""
-    return pooled(work, split, count) if order == "raw score" else merged(work, split, count, order)  # type: ignore[arg-type]  # z or rank
-
-
-def first_thousand(work: Path, split: str, count: int, order: str) -> None:
-    """Read until a thousand relevant pairs are found; `in_child` measures this call."""
-    reads(by(work, split, count, order), links(split))
-
-
-def pairs(work: Path) -> dict[str, Any]:
-    """Return the reads of every order on either split, and their memory and CPU seconds on the larger one."""
-    statements(work)
-    out: dict[str, Any] = {}
-    for split in ("train", "test"):
-        right, count = links(split), len(seeds_of(split, SEEDS))
-        out[split] = {"seeds": count} | {
-            order: reads(by(work, split, SEEDS, order), right) for order in ("z", "rank", "raw score")
-        }
-    for order in ("z", "rank", "raw score"):
-        cost = in_child(first_thousand, (work, "train", SEEDS, order))
-        out["train"][order] |= {"peak_mib": round(cost.peak_mib), "cpu_s": round(cost.cpu_s, 1)}
-    return out
 
 
 def stops(work: Path) -> list[dict[str, Any]]:
@@ -200,8 +141,6 @@ def summed(rows: Sequence[dict[str, Any]], target: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@benchmark(seed=0, work=KEPT, orders=(False, "record the orders; the reviews stay as recorded"))
+@benchmark(seed=0, work=KEPT)
 def measured(given: Arguments) -> Results:
-    if given.orders:
-        return recorded("review_pairs") | {"orders": pairs(given.work)}
     return {"stops": stops(given.work)}

@@ -27,7 +27,7 @@ from linker.papers.news.similarity import NewsSimilarity, train
 from linker.papers.news.similarity_config import PRESETS, SimilarityConfig
 from linker.papers.reproduce.frame import Value, row, table
 from linker.papers.reproduce.semeval import PAPER, similarities
-from linker.scoring.probability.measures import auc
+from linker.scoring.probability.fitting import auc
 
 HELD = "tr"
 

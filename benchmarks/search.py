@@ -51,7 +51,7 @@ def pairs(work: Path, data: Data, queries: list[str], vectors: Matrix) -> dict[s
     articles_text = open_text(data.articles, work / "text-articles")
     ids = list(flat.collection.rows.ids)
     text = open_text(data.sentences, work / "text-sentences")
-    exact = direct.DirectVectors(direct.flat(data.vectors), ids)
+    exact = direct.DirectVectors(direct.build_faiss(data.vectors, work / "flat.faiss", "flat", len(ids)), ids)
     side: Any = graph.collection.hybrid.vectors  # candidates come from FAISS's own graph
     generator = side._generator
     approximate = direct.DirectVectors(generator._index, list(graph.collection.rows.ids))

@@ -15,13 +15,11 @@ from __future__ import annotations
 
 import functools
 import itertools
-import multiprocessing
 import os
 import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +27,12 @@ import numpy as np
 import orjson
 import xxhash
 
-from benchmarks.support.common import percentiles
+from benchmarks.support.common import fresh, percentiles
 from benchmarks.support.harness import WORK, Arguments, Results, benchmark
 from benchmarks.support.meanvectors import mean_vectors
 from benchmarks.support.passages import SEED, prepare, statements
 from indexes.interface import Matrix
-from indexes.sharded import retrievers
+from indexes.sharded import collection
 from indexes.store import manifest as manifests
 from linker.engine import Engine, building
 from linker.engine.options import BuildOptions
@@ -70,9 +68,9 @@ class CriticalPath:
 
     def __init__(self, cores: int) -> None:
         self._cores, self._lanes = cores, 0.0
-        plain = retrievers.Lanes.each
+        plain = collection.Lanes.each
 
-        def each(lanes: retrievers.Lanes, call: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
+        def each(lanes: collection.Lanes, call: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
             spent: list[float] = []
 
             def timed(part: Any) -> Any:
@@ -91,7 +89,7 @@ class CriticalPath:
             self._lanes += max(loads)
             return found
 
-        retrievers.Lanes.each = each  # type: ignore[assignment]  # in this process alone
+        collection.Lanes.each = each  # type: ignore[assignment]  # in this process alone
 
     def of(self, call: Callable[[], object]) -> float:
         """Return the critical path of a call."""
@@ -129,8 +127,7 @@ def ask(directories: Sequence[Path], cores: int, texts: list[str], vectors: Matr
 
 def alone(directories: Sequence[Path], cores: int, queries: tuple[list[str], Matrix]) -> dict[str, Any]:
     """Return a case's figures, measured in a fresh process."""
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        found = pool.submit(ask, directories, cores, *queries).result()
+    found = fresh(ask, directories, cores, *queries)
     print(f"{len(directories)} directories, {cores} cores", found, file=sys.stderr, flush=True)
     return found
 

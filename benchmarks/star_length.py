@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
-from benchmarks.report.star_tables import MEASURES, laws
+from benchmarks.report.figures import laws
 from benchmarks.support.common import cpu_time, recorded
 from benchmarks.support.harness import Arguments, Results, benchmark
 from linker.encoders.configs import PRESETS
@@ -68,7 +68,7 @@ def draw(rows: list[dict[str, Any]], out: Path) -> None:
 
     figure = Figure(figsize=(8, 3.5), layout="constrained")
     fitted = laws(rows)
-    for axes, (key, unit, _) in zip(figure.subplots(1, 2), MEASURES, strict=True):
+    for axes, key, unit in zip(figure.subplots(1, 2), ("cpu_s", "mib"), ("CPU seconds", "MiB"), strict=True):
         for model in dict.fromkeys(row["model"] for row in rows):
             own = [row for row in rows if row["model"] == model]
             tokens, law = np.array([row["tokens"] for row in own]), fitted[model, key]

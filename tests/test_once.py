@@ -62,7 +62,7 @@ def word(node: ast.AST) -> bool:
 ONCE: dict[str, tuple[Told, set[str]]] = {
     "calibration error": (
         defined("calibration_error", "ece", "brier"),
-        {"linker/scoring/probability/measures.py"},
+        {"linker/scoring/probability/fitting.py"},
     ),
     "mean reciprocal rank": (
         defined("mrr", "first_ranks", "reciprocal_ranks"),

@@ -1,16 +1,16 @@
 """Render tables of benchmarks/results into README.md and docs/: `python -m benchmarks.report.readme`.
 
-Tables replace the text between `<!-- results: NAME ... -->` and `<!-- /results -->`, single values (values.py) the
-text between `<!-- =NAME -->` and `<!-- /= -->`. A test checks that the pages are up to date.
+Tables (tables/*.jinja) replace the text between `<!-- results: NAME ... -->` and `<!-- /results -->`, single values
+(values.py) the text between `<!-- =NAME -->` and `<!-- /= -->`. A test checks that the pages are up to date.
 """
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 
-from benchmarks.report.cells import TABLES, Renderer, ruled
+import benchmarks.report.figures  # noqa: F401  # its functions are those of the templates
+from benchmarks.report.cells import lines, templates
 from benchmarks.report.values import render_values
 from benchmarks.support.common import RESULTS, ROOT
 
@@ -20,33 +20,24 @@ PAGES = (
         page for folder in (".", "concepts", "tutorials") for page in (ROOT / "docs" / folder).glob("*.md")
     ),
 )
-for module in ("cost", "crosslingual", "pair", "rank", "review", "search", "server", "star"):
-    # importing a module registers its renderers
-    importlib.import_module(f"benchmarks.report.{module}_tables")
 MARKED = re.compile(r"(<!-- results: ([\w. ]+) -->\n).*?(<!-- /results -->)", re.DOTALL)
+TABLES = templates()
 
 
 def render(text: str) -> str:
     """Return a page with its results rendered."""
-
-    def section(found: re.Match[str]) -> str:
-        parts = [part for name in found[2].split() if (part := _part(name, TABLES[name]))]
-        return found[1] + "\n".join(parts) + found[3]
-
-    return render_values(MARKED.sub(section, text))
+    text = MARKED.sub(lambda found: found[1] + "\n".join(map(_part, found[2].split())) + found[3], text)
+    return render_values(text)
 
 
-def _part(name: str, table: Renderer) -> str:
+def _part(name: str) -> str:
     # the part after a dot names another table of the same results
-    path = RESULTS / f"{name.partition('.')[0]}.json"
-    if not path.exists():
-        return ""
-    content = json.loads(path.read_text(encoding="utf-8"))
+    content = json.loads((RESULTS / f"{name.partition('.')[0]}.json").read_text(encoding="utf-8"))
     machine = content["machine"]
     source = (
         f"*{content['command']}*, {machine['cpu']}, {machine['cores']} cores, commit {content['commit'][:7]}"
     )
-    return "\n".join([*ruled(table(content["results"])), "", f"<sub>{source}</sub>", "", ""])
+    return "\n".join([*lines(TABLES[name], content["results"]), "", f"<sub>{source}</sub>", "", ""])
 
 
 if __name__ == "__main__":

@@ -1,15 +1,15 @@
 """Single measured values for prose: `<!-- =NAME -->0.76<!-- /= -->` in a page shows `VALUES[NAME]`, rendered.
 
-The comments are invisible in the rendered page. Each value names its results file and is computed from it alone.
+The comments are invisible in the rendered page. Each value is an expression, as in the tables, of the results `r` of
+one file.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import cache
-from typing import Any
 
+from benchmarks.report.cells import ENVIRONMENT
 from benchmarks.support.common import recorded
 
 INLINE = re.compile(r"(<!-- =([\w.-]+) -->).*?(<!-- /= -->)", re.DOTALL)
@@ -24,77 +24,45 @@ def render_values(text: str) -> str:
 
 def value(name: str) -> str:
     """Return a value as it is printed."""
-    source, compute = VALUES[name]
-    return compute(_results(source))
+    source, expression = VALUES[name]
+    return ENVIRONMENT.from_string(f"{{{{ {expression} }}}}").render(r=_results(source))
 
 
-def _speed(rival: str, documents: str = "89000") -> Callable[[Any], str]:
-    """BM25's queries per CPU-second in one batch."""
-    return lambda r: f"{r[documents]['rivals'][rival]['batch_queries_per_cpu_s']:,.0f}"
-
-
-def _encoded(model: str, tokens: int, beside: str) -> Callable[[Any], str]:
-    """The ratio of documents per CPU-second between two ways to encode."""
-    return lambda r: f"{r[model][f'{tokens} tokens'] / r[beside][f'{tokens} tokens']:.2f}"
-
-
-def _lead(data: str, split: str) -> Callable[[Any], str]:
-    """The lead in MRR of the untrained star over the mean of its word vectors."""
-    return lambda r: f"{r[data]['star'][split]['mrr'] - r[data]['mean'][split]['mrr']:.3f}"
-
-
-def _build(name: str) -> Callable[[Any], str]:
-    return lambda r: f"{r[name]['engine']['documents_per_cpu_s']:,}"
-
-
-def _hours(name: str) -> Callable[[Any], str]:
-    """Hours for 100 million documents at a writer's rate."""
-    return lambda r: f"{1e8 / r[name]['engine']['documents_per_cpu_s'] / 3600:.1f}"
-
-
-def _at_recall(kind: str, recall: str) -> Callable[[Any], str]:
-    return lambda r: f"{r[f'{kind}, 1,000,000 real']['at_recall'][recall]['ms']:.1f}"
-
-
-def _watched(search: str) -> Callable[[Any], str]:
-    """Posts per CPU-second when matched against the largest number of seeds."""
-    return lambda r: f"{[row for row in r['rows'] if row['search'] == search][-1]['posts_per_cpu_s']:,}"
-
-
-def _linked(system: str) -> Callable[[Any], str]:
-    """MRR of German pages linked to French ones: directly, through English, or by both."""
-    return lambda r: (
-        f"{next(row['mrr'] for row in r['rows'] if (row['system'], row['pair']) == (system, 'de-fr')):.3f}"
-    )
-
-
-RECOMMENDED = "star, preset recommended"
-VALUES: dict[str, tuple[str, Callable[[Any], str]]] = {
-    "bm25.speed": ("elastic", _speed("ours")),
-    "bm25.speed-of-elasticsearch": ("elastic", _speed("elasticsearch")),
-    "encode.bfloat16": ("encode", _encoded(f"{RECOMMENDED}, bfloat16", 256, RECOMMENDED)),
-    "encode.compiled-256": ("encode", _encoded(f"{RECOMMENDED}, compiled", 256, RECOMMENDED)),
-    "encode.compiled-1024": ("encode", _encoded(f"{RECOMMENDED}, compiled", 1024, RECOMMENDED)),
-    "encode.both": ("encode", _encoded(f"{RECOMMENDED}, compiled, bfloat16", 256, RECOMMENDED)),
-    "encode.times-minilm": ("encode", lambda r: f"{r[RECOMMENDED]['times MiniLM at 256 tokens']:.0f}"),
-    "star.lead-statements": ("attention", _lead("statements2articles", "test")),
-    "star.lead-tweets": ("attention", _lead("tweets2claims", "test")),
-    "build.articles": ("index_build", _build("bm25, articles")),
-    "build.articles-hours": ("index_build", _hours("bm25, articles")),
-    "build.sentences": ("index_build", _build("hybrid with flat, sentences")),
-    "build.sentences-hours": ("index_build", _hours("hybrid with flat, sentences")),
-    "ann.hnsw-95": ("ann", _at_recall("hnsw", "0.95")),
-    "ann.pq-95": ("ann", _at_recall("pq", "0.95")),
-    "ann.hnsw-99": ("ann", _at_recall("hnsw", "0.99")),
-    "ann.pq-99": ("ann", _at_recall("pq", "0.99")),
-    "faults.flat-in-use": (
-        "faults", lambda r: f"{r['memory']['flat']['query']['in_use_mib']['rss']:,.0f}",
-    ),
-    "faults.flat-peak": ("faults", lambda r: f"{r['memory']['flat']['query']['peak_rss_mib']:,.0f}"),
-    "triangles.direct": ("triangles", _linked("direct")),
-    "triangles.through": ("triangles", _linked("through")),
-    "triangles.both": ("triangles", _linked("both")),
-    "watch.bm25": ("watch", _watched("BM25")),
-    "watch.hybrid": ("watch", _watched("hybrid, word vectors")),
-    "watch.rate": ("watch", lambda r: f"{r['offered_per_s']:,}"),
+STAR = "star, preset recommended"
+# How many times as fast one way to encode is as another.
+FASTER = "(r['{0}']['{1} tokens'] / r['{2}']['{1} tokens'])|f('.2f')"
+# The lead in MRR of the untrained star over the mean of its word vectors.
+LEAD = "(r.{0}.star.test.mrr - r.{0}.mean.test.mrr)|f"
+BUILT = "r['{}'].engine.documents_per_cpu_s|f(',')"
+HOURS = "(1e8 / r['{}'].engine.documents_per_cpu_s / 3600)|f('.1f')"  # for 100 million documents
+AT_RECALL = "r['{}, 1,000,000 real'].at_recall['{}'].ms|f('.1f')"
+# Posts per CPU-second with the largest number of seeds, which is the last row.
+WATCHED = "(r.rows|one(search='{}')).posts_per_cpu_s|f(',')"
+LINKED = "(r.rows|one(system='{}', pair='de-fr')).mrr|f"  # German pages to French ones
+VALUES = {
+    "bm25.speed": ("elastic", "r['89000'].rivals.ours.batch_queries_per_cpu_s|f(',.0f')"),
+    "bm25.speed-of-elasticsearch": ("elastic", "r['89000'].rivals.elasticsearch.batch_queries_per_cpu_s|f(',.0f')"),
+    "encode.bfloat16": ("encode", FASTER.format(f"{STAR}, bfloat16", 256, STAR)),
+    "encode.compiled-256": ("encode", FASTER.format(f"{STAR}, compiled", 256, STAR)),
+    "encode.compiled-1024": ("encode", FASTER.format(f"{STAR}, compiled", 1024, STAR)),
+    "encode.both": ("encode", FASTER.format(f"{STAR}, compiled, bfloat16", 256, STAR)),
+    "encode.times-minilm": ("encode", f"r['{STAR}']['times MiniLM at 256 tokens']|f('.0f')"),
+    "star.lead-statements": ("attention", LEAD.format("statements2articles")),
+    "star.lead-tweets": ("attention", LEAD.format("tweets2claims")),
+    "build.articles": ("index_build", BUILT.format("bm25, articles")),
+    "build.articles-hours": ("index_build", HOURS.format("bm25, articles")),
+    "build.sentences": ("index_build", BUILT.format("hybrid with flat, sentences")),
+    "build.sentences-hours": ("index_build", HOURS.format("hybrid with flat, sentences")),
+    "ann.hnsw-95": ("ann", AT_RECALL.format("hnsw", "0.95")),
+    "ann.pq-95": ("ann", AT_RECALL.format("pq", "0.95")),
+    "ann.hnsw-99": ("ann", AT_RECALL.format("hnsw", "0.99")),
+    "ann.pq-99": ("ann", AT_RECALL.format("pq", "0.99")),
+    "faults.flat-in-use": ("faults", "r.memory.flat.query.in_use_mib.rss|f(',.0f')"),
+    "faults.flat-peak": ("faults", "r.memory.flat.query.peak_rss_mib|f(',.0f')"),
+    "triangles.direct": ("triangles", LINKED.format("direct")),
+    "triangles.through": ("triangles", LINKED.format("through")),
+    "triangles.both": ("triangles", LINKED.format("both")),
+    "watch.bm25": ("watch", WATCHED.format("BM25")),
+    "watch.hybrid": ("watch", WATCHED.format("hybrid, word vectors")),
+    "watch.rate": ("watch", "r.offered_per_s|f(',')"),
 }  # fmt: skip

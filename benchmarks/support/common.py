@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
+import gzip
 import importlib.metadata
 import itertools
 import json
@@ -21,10 +22,12 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+import orjson
 
+Result = TypeVar("Result")
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
 PACKAGES = (
@@ -49,6 +52,12 @@ def percentiles(seconds: Sequence[float], digits: int = 2) -> dict[str, float]:
     return {"p50_ms": round(p50, digits), "p99_ms": round(p99, digits)}
 
 
+def fresh(run: Callable[..., Result], *args: Any) -> Result:
+    """Return `run(*args)`, a function of a module, from a fresh process."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(run, *args).result()
+
+
 @dataclass(frozen=True)
 class Cost:
     """The cost of a call in its own process: CPU seconds of all threads, peak memory and its growth, in MiB."""
@@ -60,21 +69,20 @@ class Cost:
 
 def in_child(run: Callable[..., object], args: Sequence[Any], warm: Sequence[Any] | None = None) -> Cost:
     """Call `run(*args)`, a function of a module, in a fresh process; before the clock starts, `run(*warm)`."""
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(_cost, run, args, warm).result()
+    return fresh(_cost, run, args, warm)
 
 
 def _cost(run: Callable[..., object], args: Sequence[Any], warm: Sequence[Any] | None) -> Cost:
     if warm is not None:
         run(*warm)
-    before, start = _memory("VmRSS"), time.process_time()
+    before, start = memory("VmRSS"), time.process_time()
     run(*args)
-    seconds, peak = time.process_time() - start, _memory("VmHWM")
+    seconds, peak = time.process_time() - start, memory("VmHWM")
     return Cost(round(seconds, 4), round(peak, 1), round(peak - before, 1))
 
 
-def _memory(field: str) -> float:
-    """Return a figure of this process in MiB (ru_maxrss would be the parent's if that is larger)."""
+def memory(field: str) -> float:
+    """Return a figure of /proc/self/status in MiB (ru_maxrss would be the parent's if that is larger)."""
     line = re.search(rf"^{field}:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
     assert line is not None
     return int(line[1]) / 1024
@@ -176,6 +184,26 @@ class KeptRows(list[dict[str, Any]]):
         if self.path:
             with self.path.open("a", encoding="utf-8") as file:
                 file.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+def records(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the records of a file of JSON lines, gzipped if its name ends in .gz."""
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        yield from map(orjson.loads, file)
+
+
+def kept(path: Path, make: Callable[[], Any]) -> Any:
+    """Return what a file holds (.json, .npy or .npz, by its name), which is made first if it is missing."""
+    if not path.exists():
+        found, unfinished = make(), path.with_name(f"unfinished-{path.name}")
+        if path.suffix == ".json":
+            unfinished.write_bytes(orjson.dumps(found, option=orjson.OPT_SERIALIZE_NUMPY))
+        elif path.suffix == ".npy":
+            np.save(unfinished, found)
+        else:
+            np.savez(unfinished, **found)
+        unfinished.rename(path)
+    return orjson.loads(path.read_bytes()) if path.suffix == ".json" else np.load(path)
 
 
 def shared_data() -> Path:

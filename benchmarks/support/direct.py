@@ -5,34 +5,31 @@ Analyser and schema equal those of the engine but are written out here; document
 
 from __future__ import annotations
 
-import gzip
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
 import tantivy
 from tantivy import Filter, Occur, Query, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
+from benchmarks.support.common import records
 from indexes.interface import Matrix, RowArray
 from indexes.vectors.faiss_files import load_faiss
 
 faiss = load_faiss()  # untyped
 
-HEAP, BATCH = 128_000_000, 256
+HEAP = 128_000_000
 LINKS, EF_CONSTRUCTION = 32, 100
 BLAS_BATCH = 5  # from this many queries on, FAISS's matrix product is faster (measured)
 
 
 def read(corpus: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yield (id, title and text, metadata) of a JSONL file, gzipped or not."""
-    with gzip.open(corpus) if corpus.suffix == ".gz" else corpus.open("rb") as file:
-        for line in file:
-            fields = orjson.loads(line)
-            title, text = fields.get("title"), fields["text"]
-            yield fields["_id"], f"{title}\n{text}" if title else text, fields.get("metadata", {})
+    for fields in records(corpus):
+        title, text = fields.get("title"), fields["text"]
+        yield fields["_id"], f"{title}\n{text}" if title else text, fields.get("metadata", {})
 
 
 def analyzer(*, stop_words: bool) -> TextAnalyzer:
@@ -55,20 +52,28 @@ def open_tantivy(folder: Path) -> tantivy.Index:
 
 def build_tantivy(corpus: Path, out: Path) -> list[str]:
     """Index a file on disk; return the ids."""
-    index = open_tantivy(out)
-    writer = index.writer(HEAP, 1)
     ids = []
-    for row, (id_, text, metadata) in enumerate(read(corpus)):
+
+    def documents() -> Iterator[tuple[str, dict[str, Any]]]:
+        for id_, text, metadata in read(corpus):
+            ids.append(id_)
+            yield text, metadata
+
+    _fill(out, documents())
+    return ids
+
+
+def _fill(folder: Path, documents: Iterable[tuple[str, dict[str, Any]]]) -> None:
+    writer = open_tantivy(folder).writer(HEAP, 1)
+    for row, (text, metadata) in enumerate(documents):
         document = tantivy.Document()
         document.add_text("body", text)
         document.add_unsigned("row", row)
         for name, value in metadata.items():
             document.add_text("meta", f"{name}\x1f{value}")
         writer.add_document(document)
-        ids.append(id_)
     writer.commit()
     writer.wait_merging_threads()
-    return ids
 
 
 def build_bm25s(corpus: Path, out: Path) -> tuple[list[str], Any]:
@@ -103,24 +108,9 @@ def build_faiss(vectors: Path, out: Path, kind: str, rows: int) -> Any:
     return index
 
 
-def flat(vectors: Path, rows: int | None = None) -> Any:
-    """Return a flat index of a .npy file, or of its first rows."""
-    matrix = np.load(vectors)[:rows]
-    index = faiss.IndexFlatIP(matrix.shape[1])
-    index.add(matrix)
-    return index
-
-
 def filled_tantivy(folder: Path, texts: Sequence[str]) -> DirectText:
     """Index texts, which are identified by their rows; return the function that searches them."""
-    writer = open_tantivy(folder).writer(HEAP, 1)
-    for row, text in enumerate(texts):
-        document = tantivy.Document()
-        document.add_text("body", text)
-        document.add_unsigned("row", row)
-        writer.add_document(document)
-    writer.commit()
-    writer.wait_merging_threads()
+    _fill(folder, ((text, {}) for text in texts))
     return DirectText(folder, [])
 
 

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import functools
-import gzip
-import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.support import rank_data
-from benchmarks.support.common import shared_data
+from benchmarks.support.common import records, shared_data
 from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from indexes.interface import Document
 
-CLAIMS, NEWSWIRE = 2000, 1500
+CLAIMS, NEWSWIRE, PAGES = 2000, 1500, 800
 # SemEval's scores (1: most similar): the maximum for the same story, the minimum for different ones.
 SAME, DIFFERENT = 2.0, 3.0
 
@@ -51,22 +48,13 @@ def _made(
     return Grouped([document for document, _ in found], numbers, known, coarse)
 
 
-def _records(path: Path) -> Iterator[dict[str, Any]]:
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        yield from map(json.loads, file)
-
-
-def _document(record: dict[str, Any]) -> Document:
-    return Document(record["_id"], record["text"], record.get("title", ""))
-
-
 def tweets(splits: Sequence[str] = ("train", "dev", "test"), claims: bool = False) -> Grouped:
     """Return tweets by the claim that they repeat; with `claims`, also their claims and others."""
     parts = rank_data.links("tweets2claims")
     found = [(Document(q.id, q.text), min(parts[s].qrels[q.id])) for s in splits for q in parts[s].queries]
     if claims:
         named = {claim for _, claim in found}
-        every = [_document(r) for r in _records(shared_data() / "tweets2claims" / "corpus.jsonl.gz")]
+        every = rank_data.documents_for("tweets2claims")
         others = [d for d in every if d.id not in named][:CLAIMS]
         found += [(d, d.id) for d in (*(d for d in every if d.id in named), *others)]
     return _made(found)
@@ -75,7 +63,7 @@ def tweets(splits: Sequence[str] = ("train", "dev", "test"), claims: bool = Fals
 @functools.cache
 def articles() -> list[Document]:
     """Return the articles of `statements2articles`."""
-    return [_document(r) for r in _records(shared_data() / "statements2articles" / "corpus.jsonl.gz")]
+    return rank_data.documents_for("statements2articles")
 
 
 def statements(split: str, count: int, others: int = 0) -> Grouped:
@@ -92,7 +80,7 @@ def statements(split: str, count: int, others: int = 0) -> Grouped:
 def news() -> Grouped:
     """Return English news with human judgements of pairs; pairs judged to be the same story are joined."""
     pairs = [
-        r for r in _records(shared_data() / "news-similarity" / "train.jsonl.gz")
+        r for r in records(shared_data() / "news-similarity" / "train.jsonl.gz")
         if r["lang1"] == r["lang2"] == "en" and not SAME < r["overall"] < DIFFERENT
     ]  # fmt: skip
     found = []
@@ -106,10 +94,29 @@ def news() -> Grouped:
     return _made(found)
 
 
+def pages() -> Grouped:
+    """Return some English manual pages, each with its translations into five languages, if it has any."""
+    shared = shared_data() / "linked-pages"
+    links = [
+        line.split()
+        for path in sorted((shared / "qrels").glob("*.txt"))
+        for line in path.open(encoding="utf-8")
+    ]
+    every = {r["_id"]: r for path in sorted((shared / "masked").glob("*.gz")) for r in _records(path)}
+    of: dict[str, list[str]] = {id_: [id_] for id_ in every if id_.startswith("en")}
+    for source, _, target, _ in links:
+        of[target].append(source)
+    found: list[tuple[Document, str]] = []
+    for english in np.random.default_rng(0).permutation(sorted(of)).tolist():
+        if len(found) < PAGES:
+            found += [(_document(every[id_]), english) for id_ in of[english]]
+    return _made(found)
+
+
 def categories() -> Grouped:
     """Return BBC news by category: the coarse level."""
-    records = _records(shared_data() / "bbc-news" / "corpus.jsonl.gz")
-    return _made([(_document(r), r["metadata"]["category"]) for r in records], coarse=True)
+    documents = rank_data.documents_of(shared_data() / "bbc-news" / "corpus.jsonl.gz")
+    return _made([(d, str(d.metadata["category"])) for d in documents], coarse=True)
 
 
 def topics() -> Grouped:
@@ -120,14 +127,10 @@ def topics() -> Grouped:
             topic, *_, id_, grade = line.split("\t")
             if int(grade) > 0:
                 of.setdefault(id_, []).append(topic)
-    every = [
-        r
-        for r in _records(shared_data() / "news-topics" / "corpus.jsonl.gz")
-        if len(of.get(r["_id"], ())) == 1
-    ]
+    documents = rank_data.documents_of(shared_data() / "news-topics" / "corpus.jsonl.gz")
+    every = [d for d in documents if len(of.get(d.id, ())) == 1]
     chosen = sorted(np.random.default_rng(0).permutation(len(every))[:NEWSWIRE].tolist())
-    found = [every[i] for i in chosen]
-    return _made([(_document(r), of[r["_id"]][0]) for r in found], coarse=True)
+    return _made([(every[i], of[every[i].id][0]) for i in chosen], coarse=True)
 
 
 def per_document(found: Int64Array, gold: Int64Array) -> tuple[Float64Array, Float64Array]:

@@ -1,8 +1,9 @@
-"""Other ways to cluster a corpus, each with a grid of settings: linkage, HDBSCAN, a single pass, a learned stream."""
+"""Other ways to cluster a corpus, each with a grid of settings: linkage, HDBSCAN, BERTopic, a single pass, a stream."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from linker.scoring.ranking.candidates import day_of
 Groupings = Iterator[tuple[Any, Int64Array]]
 DISTANCES = (0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98)
 SMALLEST = (2, 5, 20)  # minimum cluster sizes of HDBSCAN
+TOPICS = (10, 5, 2)  # minimum topic sizes of BERTopic, its default first
 DIMENSIONS = 100  # singular vectors of TF-IDF, for HDBSCAN
 OPENING, NEAR = (
     200,
@@ -61,11 +63,12 @@ def _hdbscan(vectors: Any) -> Groupings:
             found = HDBSCAN(
                 min_cluster_size=smallest, min_samples=1, cluster_selection_method=how, copy=True
             ).fit_predict(vectors)
-            alone = found < 0
-            yield (
-                f"{smallest}, {how}",
-                np.where(alone, len(found) + np.arange(len(found)), found).astype(np.int64),
-            )
+            yield f"{smallest}, {how}", _without_noise(found)
+
+
+def _without_noise(found: Any) -> Int64Array:
+    """Return labels in which every document of noise (−1) is a group of its own."""
+    return np.where(found < 0, len(found) + np.arange(len(found)), found).astype(np.int64)
 
 
 def _reduced(corpus: Grouped) -> Any:
@@ -105,14 +108,30 @@ def _passed(x: Any, days: Any, order: Any, least: float, decay: float) -> Int64A
     return labels
 
 
-def miranda(corpus: Grouped) -> Groupings:
+def bertopic(corpus: Grouped, vectors: Float32Array) -> Groupings:
+    """Yield BERTopic's topics (Grootendorst, 2022), with its own UMAP and HDBSCAN, by the minimum size of a topic.
+
+    An outlier is a group of its own. Only UMAP's seed is set, so that runs repeat.
+    """
+    from bertopic import BERTopic
+    from umap import UMAP
+
+    for smallest in TOPICS:
+        reduced = UMAP(n_neighbors=15, n_components=5, min_dist=0.0, metric="cosine", random_state=0)
+        model = BERTopic(min_topic_size=smallest, umap_model=reduced)
+        topics, _ = model.fit_transform([d.full_text for d in corpus.documents], embeddings=vectors)
+        yield smallest, _without_noise(np.array(topics))
+
+
+def miranda(corpus: Grouped, vectors: Float32Array | None = None) -> Groupings:
     """Yield the groupings of a stream by several similarities to clusters (Miranda et al., EMNLP 2018), by threshold.
 
-    As in the paper: TF-IDF of words, of names and of the opening, and the distance in time; weights learned from the
-    first half with its true clusters, and the best cluster joined if its probability is high enough. Names are words
-    with a capital or a digit, since there is no tagger; one logistic regression stands for the ranking and the joining
-    SVM.
+    As in the paper: TF-IDF of words, of names and of the opening, the cosine of `vectors` of all languages, and the
+    distance in time; weights learned from the first half with its true clusters, and the best cluster joined if its
+    probability is high enough. Names are words with a capital or a digit, since there is no tagger; one logistic
+    regression stands for the ranking and the joining SVM.
     """
+    from scipy.sparse import csr_array
     from sklearn.linear_model import LogisticRegression
 
     days = np.array([day_of(d.full_text) for d in corpus.documents])
@@ -120,6 +139,7 @@ def miranda(corpus: Grouped) -> Groupings:
     texts = [d.full_text for d in corpus.documents]
     names = [" ".join(w for w in text.split() if w[:1].isupper() or w[:1].isdigit()) for text in texts]
     parts = [_weights(texts), _weights(names), _weights([text[:OPENING] for text in texts])]
+    parts += [] if vectors is None else [csr_array(vectors)]
     clusters, first = _Clusters(parts, days), corpus.half()
     told: dict[int, int] = {}
     x, y = [], []
@@ -186,7 +206,9 @@ WORDS: Mapping[str, Callable[[Grouped], Groupings]] = {
     "single pass with decay, TF-IDF": single_pass,
     "Miranda et al. (2018)": miranda,
 }
-VECTORS: Mapping[str, Callable[[Float32Array], Groupings]] = {
-    "average linkage, MiniLM": lambda vectors: _linkage(vectors @ vectors.T),
-    "HDBSCAN, MiniLM": _hdbscan,
+VECTORS: Mapping[str, Callable[[Grouped, Float32Array], Groupings]] = {
+    "average linkage": lambda corpus, vectors: _linkage(vectors @ vectors.T),
+    "HDBSCAN": lambda corpus, vectors: _hdbscan(vectors),
+    "Miranda et al. (2018)": miranda,
+    **({"BERTopic": bertopic} if find_spec("bertopic") else {}),
 }

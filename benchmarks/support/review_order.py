@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -19,6 +17,7 @@ from sklearn import config_context
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.svm import LinearSVC
 
+from benchmarks.support.common import records
 from linker.review.interface import Candidate, Judgement
 from linker.review.learning.model import UNCHECKED, LearnerSettings, balanced
 
@@ -38,18 +37,14 @@ class Topics:
 
 def read_topics(folder: Path) -> Topics:
     """Return the corpus and topics of a folder in the BEIR layout."""
-    ids, texts = [], []
-    with gzip.open(folder / "corpus.jsonl.gz", "rt", encoding="utf-8") as file:
-        for line in file:
-            document = json.loads(line)
-            ids.append(document["_id"])
-            texts.append(f"{document['title']}\n{document['text']}")
-    rows = {id_: row for row, id_ in enumerate(ids)}
+    documents = [*records(folder / "corpus.jsonl.gz")]
+    rows = {document["_id"]: row for row, document in enumerate(documents)}
     relevant: dict[str, Flags] = {}
     for line in (folder / "qrels" / "topics.tsv").read_text(encoding="utf-8").splitlines()[1:]:
         topic, id_, score = line.split("\t")
         if int(score) > 0:
-            relevant.setdefault(topic, np.zeros(len(ids), dtype=bool))[rows[id_]] = True
+            relevant.setdefault(topic, np.zeros(len(rows), dtype=bool))[rows[id_]] = True
+    texts = [f"{document['title']}\n{document['text']}" for document in documents]
     return Topics(_bm25(texts), relevant)
 
 

@@ -8,13 +8,10 @@ from 200,000 by Zipf's law; the stand-in encoder seeds a generator with each tex
 from __future__ import annotations
 
 import json
-import multiprocessing
-import re
 import shutil
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -23,9 +20,10 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
+from benchmarks.support import common
+from benchmarks.support.common import fresh
+
 SEED, DIM, WORDS, LENGTH = 17, 256, 200_000, 20
-
-
 QUERIES = 64
 
 
@@ -95,9 +93,8 @@ def compact(out: Path) -> dict[str, Any]:
 
 def memory() -> dict[str, float]:
     """Return this process's memory by kind, in MiB."""
-    status = Path("/proc/self/status").read_text()
     names = {"rss": "VmRSS", "anonymous": "RssAnon", "file": "RssFile", "peak_rss": "VmHWM"}
-    return {n: round(int(re.search(rf"{f}:\s+(\d+)", status)[1]) / 1024) for n, f in names.items()}  # type: ignore[index] # Linux has them
+    return {name: round(common.memory(field)) for name, field in names.items()}
 
 
 def watched(run: Callable[..., dict[str, Any]], *args: Any) -> dict[str, Any]:
@@ -127,23 +124,18 @@ def watched(run: Callable[..., dict[str, Any]], *args: Any) -> dict[str, Any]:
     }
 
 
-def in_child(run: Callable[..., dict[str, Any]], *args: Any) -> dict[str, Any]:
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(watched, run, *args).result()
-
-
 def measure_memory(work: Path, documents: int, kind: str) -> dict[str, Any]:
     corpus, out = work / "corpus.jsonl", work / kind
     if not corpus.exists():
         write_corpus(corpus, documents)
     shutil.rmtree(out, ignore_errors=True)
-    results = {"build": in_child(build, corpus, out, kind)}
+    results = {"build": fresh(watched, build, corpus, out, kind)}
     print(kind, "build", results["build"], flush=True)
     for name, step in (
         ("query", (query, out, "hybrid")),
         ("remove a tenth and compact", (compact, out)),
         ("query after it", (query, out, "hybrid")),
     ):
-        results[name] = in_child(*step)
+        results[name] = fresh(watched, *step)
         print(kind, name, results[name], flush=True)
     return {"documents": documents, "dimensions": DIM, **results}

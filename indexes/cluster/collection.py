@@ -16,12 +16,12 @@ from indexes.address import Address
 from indexes.anywhere import search_settings
 from indexes.arrays import distinct
 from indexes.cluster import files
-from indexes.cluster.candidates import CandidateTerms
 from indexes.cluster.client import ElasticSettings
 from indexes.cluster.documents import RemoteDocuments
 from indexes.cluster.index import ClusterIndex, State
 from indexes.cluster.mapping import document_of
 from indexes.cluster.phrases import ClusterPhrases
+from indexes.cluster.rescoring import CandidateTerms
 from indexes.cluster.retrievers import retrievers
 from indexes.cluster.rows import ByStamp
 from indexes.cluster.searching import Guarded, RemoteHybrid

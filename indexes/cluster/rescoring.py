@@ -7,8 +7,9 @@ document below it belongs to the top k.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,12 +17,16 @@ import numpy as np
 from indexes.cluster.asking import hits_of
 from indexes.cluster.index import ClusterIndex
 from indexes.cluster.mapping import field_name, length_name, parts_of, terms_of
-from indexes.dtypes import Float32Array, Float64Array
-from indexes.interface import RowArray, ScoreArray
+from indexes.dtypes import AnyArray, Float32Array, Float64Array
+from indexes.interface import Document, RowArray, ScoreArray
+from indexes.text.analysis import Analysis
+from indexes.text.features import QueryWords
 from indexes.text.field_scoring import b_of, common
-from indexes.text.parameters import Bm25Parameters
+from indexes.text.forward_index import ForwardIndex, Found
+from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 from indexes.text.postings import LENGTHS, MOST_COUNT
 from indexes.text.scoring import weigh
+from indexes.text.vocabulary import term_hash
 
 MOST_TERMS = 200_000  # maximum number of terms whose frequencies are cached
 COUNTED = 1000  # terms counted in one request
@@ -232,3 +237,42 @@ def _summed(
     weights, (scale,) = weigh([counts], frequency, statistics.total.number, parameters)
     sums = ((weights * factors).astype(np.int64) + (factors > 0)).sum(axis=1)
     return np.asarray(sums.astype(np.float32) / scale, dtype=np.float32)
+
+
+class CandidateTerms(ForwardIndex):
+    """Describes documents as a directory's forward index does; removed documents do not count in the statistics."""
+
+    def __init__(
+        self,
+        settings: AnalysisSettings,
+        rows: RowArray,
+        documents: Sequence[Document],
+        queries: Sequence[str],
+        statistics: StatisticsCache,
+    ) -> None:
+        """`documents` are those in `rows`, int64 [n], ascending; they can be described for these `queries` only.
+
+        Raises BackendUnavailableError, IndexesError.
+        """
+        super().__init__(settings)
+        self._rows = rows
+        self.add([document.full_text for document in documents])
+        known = statistics.of(list(dict.fromkeys([*self._vocabulary.terms, *_terms(settings, queries)])))
+        self.commit()
+        self.total = known.total.number, known.total.tokens
+        self._known = {term_hash(term): count for term, count in known.frequencies.items()}
+
+    def describe(self, query: QueryWords, rows: AnyArray) -> Float32Array:
+        """Return the features of a query and the candidates `rows` (int64 [n]), as in a directory."""
+        return super().describe(query, np.searchsorted(self._rows, rows))
+
+    def _frequencies(self, hashes: AnyArray, found: Sequence[Found] | None = None) -> AnyArray:
+        return np.array([self._known[term] for term in hashes.tolist()], dtype=np.int64)
+
+
+def _terms(settings: AnalysisSettings, queries: Sequence[str]) -> Iterator[str]:
+    """Yield the terms of queries, stop words included."""
+    analysis = Analysis(settings)
+    pieces = (analysis.pieces(analysis.prepare(text)) for text in queries)
+    for piece in dict.fromkeys(itertools.chain.from_iterable(pieces)):
+        yield from analysis.terms(piece)

@@ -31,15 +31,12 @@ from indexes.interface import (
 )
 from indexes.kinds import AUTO, IN_DIRECTORY
 from indexes.rows import Rows
-from indexes.vectors.candidates import CandidateGenerator
 from indexes.vectors.certified import ByteScan, ExactScan
 from indexes.vectors.faiss_files import load_faiss
-from indexes.vectors.flat import BLAS_BATCH, FlatScan
+from indexes.vectors.flat import BLAS_BATCH, FlatScan, best, exact_scores, with_reserve
 from indexes.vectors.hnsw import Hnsw
-from indexes.vectors.kinds import AUTO_EXACT, GENERATORS, kind_by_size, kind_of
+from indexes.vectors.kinds import AUTO_EXACT, GENERATORS, CandidateGenerator, kind_by_size, kind_of
 from indexes.vectors.pq import Settings
-from indexes.vectors.scores import best, with_reserve
-from indexes.vectors.scores import scores as exact_scores
 from indexes.vectors.stored import StoredVectors
 
 EXACT_BELOW = 10_000  # with fewer rows, approximation does not pay off

@@ -14,19 +14,52 @@ from typing import Any
 
 import numpy as np
 
+from indexes import kernels
 from indexes.arrays import padding
 from indexes.interface import Mask, Matrix, RowArray, ScoreArray
 from indexes.vectors.faiss_files import bitmap, load_faiss
-from indexes.vectors.scores import best, with_reserve
-from indexes.vectors.scores import scores as exact_scores
 from indexes.vectors.stored import StoredVectors, faiss_loaded
 
+BUFFER_BYTES = 1 << 25  # bytes of products held in memory at a time
 # from this many queries on, a matrix product beats one scan per query (measured for d = 64 … 1024)
 BLAS_BATCH = 5
 NEVER = 2**31 - 1
 BLOCK_FLOATS = 1 << 20  # floats copied at a time if a filter selects rows: 4 MiB, about a CPU cache
 SCORED_FLOATS = 1 << 24  # scores held at a time while ties at rank k are resolved: 64 MiB
 GPU_K = 2048  # FAISS's limit of k on the GPU
+
+
+def exact_scores(vectors: Matrix, queries: Matrix, rows: RowArray) -> ScoreArray:
+    """Return the inner products, float32 [n, m], of each query with its rows; −inf for row −1.
+
+    `vectors` is float32 [rows, d], `queries` float32 [n, d], `rows` int64 [n, m].
+    """
+    out = np.empty(rows.shape, dtype=np.float32)
+    library, (count, width) = kernels.load("scan"), rows.shape
+    if library is not None:
+        rows, queries = np.ascontiguousarray(rows), np.ascontiguousarray(queries)
+        kernels.call(library.scores, vectors, vectors.shape[1], queries, count, width, rows, out)
+        return out
+    step = max(1, BUFFER_BYTES // (8 * vectors.shape[1] * max(1, width)))
+    for start in range(0, count, step):
+        part = slice(start, start + step)
+        products = vectors[rows[part]].astype(np.float64)
+        products *= queries[part, None]
+        out[part] = products.sum(axis=2)
+    out += np.float32(0)  # no −0
+    out[rows < 0] = -np.inf
+    return out
+
+
+def with_reserve(k: int) -> int:
+    """Return how many rows to fetch for k hits: a few more than k, so that rounding at rank k seldom matters."""
+    return k + max(16, k // 8)
+
+
+def best(rows: RowArray, scores: ScoreArray, k: int) -> tuple[RowArray, ScoreArray]:
+    """Return the top k of `rows` and `scores` [n, m] per query, [n, k]: by descending score, then ascending row."""
+    first = np.arange(len(rows))[:, None], np.lexsort((rows, -scores))[:, :k]
+    return rows[first], scores[first]
 
 
 class BlasThreshold:

@@ -2,15 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from indexes.interface import Mask, Matrix, RowArray
 from indexes.vectors.faiss_files import damaged, first_bytes
 from indexes.vectors.hnsw import Hnsw
-from indexes.vectors.pq import IvfPq, PqScan
+from indexes.vectors.pq import IvfPq, PqScan, Settings
+
+if TYPE_CHECKING:
+    from indexes.disk.writing import FileRecord
 
 # numbers of rows from which `auto` approximates, and from which it uses cells
 AUTO_EXACT, AUTO_CELLS = 200_000, 1_000_000
 GENERATORS: dict[str, type[Hnsw] | type[IvfPq] | type[PqScan]] = {"hnsw": Hnsw, "ivfpq": IvfPq, "pq": PqScan}
+
+
+class CandidateGenerator(Protocol):
+    """Generates rows that are likely to be among the best, so that a search need not scan all rows."""
+
+    # first bytes of its files: those that it writes, then others that it can read
+    FOURCCS: ClassVar[Sequence[bytes]]
+    GRID: ClassVar[Sequence[Settings]]  # the settings that `index tune --recall` tries
+    settings: dict[str, float]  # settings that trade the cost of a search against its recall
+
+    def extend(self, flat: Any, vectors: Matrix) -> None:
+        """Index the new rows of `flat` (an IndexFlatIP); `vectors`, float32 [n, d], is a view of all its rows."""
+        ...
+
+    def cost(self, fetch: int, rows: int) -> float:
+        """Return the approximate cost of one query over `rows` indexed rows, in vector comparisons."""
+        ...
+
+    def generate(self, queries: Matrix, fetch: int, mask: Mask | None) -> RowArray:
+        """Return likely rows, int64 [n_queries, `fetch` or more], in any order, padded with −1.
+
+        `queries` is float32 [n_queries, d]; only rows that `mask` (bool [n]) allows are returned.
+        """
+        ...
+
+    def save(self, path: Path) -> FileRecord:
+        """Write everything except the raw vectors durably to a new file and return its record. Raises IndexesError."""
+        ...
+
+    def load(self, path: Path, flat: Any) -> int:
+        """Read what `save` wrote and return the number of rows in it. Raises DamagedError if the file is invalid."""
+        ...
 
 
 def kind_by_size(rows: int) -> str:

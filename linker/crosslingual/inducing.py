@@ -9,8 +9,7 @@ from linker.base.errors import InputError
 from linker.base.files import check_outputs, write_atomically
 from linker.base.progress import Progress, bar, listening
 from linker.crosslingual.lexicon.alignment import STEPS
-from linker.crosslingual.pages.files import pages_of
-from linker.crosslingual.pages.pages import split_languages
+from linker.crosslingual.pages.pages import pages_of, split_languages
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.unsupervised import AGREEMENT, aligned_words
 

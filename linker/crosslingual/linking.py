@@ -18,8 +18,7 @@ from linker.base.files import write_atomically
 from linker.base.logs import logger
 from linker.base.options import options as options_of
 from linker.crosslingual.options import LEARN, LinkOptions, Options
-from linker.crosslingual.pages.files import dictionary_of
-from linker.crosslingual.pages.pages import split_languages
+from linker.crosslingual.pages.pages import dictionary_of, split_languages
 from linker.crosslingual.ranking.saved import LinkModel, load
 from linker.crosslingual.runs import (
     PROBABLE,

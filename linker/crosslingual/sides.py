@@ -15,8 +15,7 @@ from linker.base.errors import InputError
 from linker.base.logs import logger
 from linker.corpora import BadLine, Columns
 from linker.corpora.languages import CODES, LISTS, guess_language, script_language
-from linker.crosslingual.pages.files import report_skipped
-from linker.crosslingual.pages.pages import Pages, language_of, pages_from, read_documents
+from linker.crosslingual.pages.pages import Pages, language_of, pages_from, read_documents, report_skipped
 from linker.engine.engine import Engine
 from linker.scoring.pairs.words import CHARACTER_OR_WORD
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from indexes.dtypes import Float64Array
-from linker.evaluation import browsing, metrics, pool, roc
+from linker.evaluation import metrics, roc
 from linker.evaluation.ranking import Ranking
 
 # How the topics' values become one figure. "count": their sum. "geometric": exp of the mean of their logarithms.
@@ -22,6 +22,7 @@ from linker.evaluation.ranking import Ranking
 Summary = Literal["mean", "count", "geometric", "defined", "pooled", "name"]
 RANKS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 RECALLS = tuple(tenth / 10 for tenth in range(11))
+POOLED = {"auc_micro": roc.auc_micro, "auc_judged_micro": roc.auc_judged_micro}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +101,12 @@ DEFINITIONS = (
     Definition("auc_micro", roc.no_topic_value, summary="pooled", by_topic=False),
     Definition("auc_judged", roc.auc_judged, summary="defined"),
     Definition("auc_judged_micro", roc.no_topic_value, summary="pooled", by_topic=False),
-    Definition("infAP", pool.inferred_average_precision, of_pool=True),
-    Definition("judged", pool.judged, (5, 10, 20), of_pool=True),
-    Definition("rbp", browsing.rank_biased_precision, (0.8,), unit="persistence"),
-    Definition("err", browsing.expected_reciprocal_rank, (20,)),
+    Definition("infAP", metrics.inferred_average_precision, of_pool=True),
+    Definition("judged", metrics.judged, (5, 10, 20), of_pool=True),
+    Definition("rbp", metrics.rank_biased_precision, (0.8,), unit="persistence"),
+    Definition("err", metrics.expected_reciprocal_rank, (20,)),
 )
 BY_NAME = {definition.name: definition for definition in DEFINITIONS}
-POOLED = {"auc_micro": roc.auc_micro, "auc_judged_micro": roc.auc_judged_micro}
 
 
 def summarise(definition: Definition, ranking: Ranking, per_topic: Float64Array, complete: bool) -> float:

@@ -13,10 +13,13 @@ import math
 import numpy as np
 
 from indexes.dtypes import BoolArray, Float64Array, Int64Array
+from linker.base.errors import InputError
 from linker.evaluation.ranking import Ranking, nth
 
 FLOOR = 0.00001  # gm_map's smallest average precision
 _ELEVEN = tuple(i / 10 for i in range(11))
+MOST_GAIN = 4  # gdeval's highest relevance, used to normalise the probability of satisfaction
+EPSILON = 0.00001  # trec_eval's smoothing of infAP
 
 
 def num_q(r: Ranking) -> Float64Array:
@@ -200,3 +203,68 @@ def _discount(rank: Int64Array) -> Float64Array:
 def _round_half_up(x: Float64Array) -> Float64Array:
     down = np.floor(x)  # floor(x + .5) would round up just below a half
     return down + (x - down >= 0.5)
+
+
+def rank_biased_precision(r: Ranking, persistence: float) -> Float64Array:
+    """Return (1 − p) · Σ p^(rank − 1) over the relevant documents retrieved, float64 [t].
+
+    `persistence` is p, the probability of going on to the next rank (Moffat and Zobel, ACM TOIS 27, 2008).
+    """
+    hit = r.relevant
+    return (1 - persistence) * sums(r, hit, np.power(persistence, r.rank[hit] - 1.0))
+
+
+def expected_reciprocal_rank(r: Ranking, cutoff: float) -> Float64Array:
+    """Return Σ 1/rank · P(the reader stops there) up to rank `cutoff`, float64 [t], as gdeval computes it.
+
+    A document of relevance g satisfies the reader with probability (2^g − 1) / 2^4 (Chapelle et al., CIKM 2009). The
+    relevance level has no effect. Raises InputError if a relevance is above 4.
+    """
+    if r.rel.max(initial=0) > MOST_GAIN:
+        raise InputError(
+            f"{r.qrels.source.name}: ERR is defined for relevances of 0 to {MOST_GAIN}, and there is "
+            f"{r.rel.max()}: map them to that range"
+        )
+    gains = (r.rel > 0) & (r.rank <= cutoff)
+    topic, rank = r.topic[gains], r.rank[gains]
+    chance = (2.0 ** r.rel[gains] - 1) / 2.0**MOST_GAIN
+    place = nth(topic)
+    result, unsatisfied = np.zeros(len(r.topics)), np.ones(len(r.topics))
+    for step in range(1, int(place.max(initial=0)) + 1):  # one document per topic at a time, by rank
+        at = place == step
+        result[topic[at]] += chance[at] * unsatisfied[topic[at]] / rank[at]
+        unsatisfied[topic[at]] *= 1 - chance[at]
+    return result
+
+
+def inferred_average_precision(r: Ranking) -> Float64Array:
+    """Return infAP, float64 [t], as trec_eval computes it (Yilmaz and Aslam, CIKM 2006).
+
+    Among the documents above a relevant one, unjudged pool documents count as relevant as often as judged ones.
+    """
+    hit = _counted(r) & r.relevant
+    pooled = _counted(r) & (r.rel < 0)
+    nonrel = _counted(r) & (r.rel >= 0) & (r.rel < r.options.level)
+    above = (r.rank[hit] - 1).astype(np.float64)
+    relevant, unjudged, others = so_far(r, hit)[hit] - 1.0, so_far(r, pooled)[hit], so_far(r, nonrel)[hit]
+    in_pool = (relevant + others + unjudged) / np.maximum(above, 1)
+    share = (relevant + EPSILON) / (relevant + others + 2 * EPSILON)
+    expected = 1.0 / (above + 1.0) + (above / (above + 1.0)) * in_pool * share
+    return over(sums(r, hit, np.where(above > 0, expected, 1.0)), r.num_rel)
+
+
+def judged(r: Ranking, cutoff: float = math.inf) -> Float64Array:
+    """Return the share of the top `cutoff` that has a judgement of any relevance, float64 [t].
+
+    If fewer documents were retrieved, it is the share of those.
+    """
+    return over(r.count(_counted(r) & (r.rank <= cutoff)), np.minimum(_retrieved(r), cutoff))
+
+
+def _retrieved(r: Ranking) -> Float64Array:
+    return np.minimum(r.num_ret, r.options.most or math.inf).astype(np.float64)
+
+
+def _counted(r: Ranking) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    """Return which rows are within -M, flags [m]."""
+    return np.asarray(r.rank <= (r.options.most or math.inf), np.bool_)

@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 from linker.base.config import changed
 from linker.base.errors import ConfigError
 from linker.encoders.configs import KINDS, PRESETS, Kind, ModelConfig, StarConfig, kind_of
-from linker.training.miners import Miner
+from linker.training.losses import Miner
 from linker.training.schedule import Schedule
 
 

@@ -25,8 +25,7 @@ from linker.encoders.text import TextEncoder
 from linker.training.batches import Batch, Batches, Pairs
 from linker.training.checkpoint import TrainingProgress, load_checkpoint, save_checkpoint
 from linker.training.config import TrainingConfig
-from linker.training.losses import info_nce, multi_similarity, triplet_margin
-from linker.training.miners import mine, of_one_document
+from linker.training.losses import info_nce, mine, multi_similarity, of_one_document, triplet_margin
 from linker.training.optimizer import Optimizer
 from linker.training.parallel import join
 from linker.training.retrieval import Judge

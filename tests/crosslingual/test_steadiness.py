@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linker.crosslingual.methods import METHODS, link
+from linker.crosslingual.methods import METHODS, in_content_order, link
 from linker.crosslingual.options import Options
-from linker.crosslingual.ordering import in_content_order
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.task import LinkingResult, Task
 from tests.crosslingual.synthetic import Twin, twin

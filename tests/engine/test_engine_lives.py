@@ -17,7 +17,7 @@ from indexes.store.records import Manifest
 from indexes.writer import Writer
 from linker.encoders import opened
 from linker.engine import Engine, building
-from linker.engine.retiring import Retiring
+from linker.engine.following import Retiring
 from linker.engine.snapshot import Snapshot
 from tests.helpers import HashEncoder
 

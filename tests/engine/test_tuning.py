@@ -14,8 +14,7 @@ from linker.base.errors import InputError
 from linker.engine.tuning import Lead, Tuning, fusions, tune
 from linker.engine.tuning.choice import FOLDS, choose
 from linker.engine.tuning.parameters import Bm25Search, best_parameters
-from linker.engine.tuning.settings import Setting
-from linker.engine.tuning.trials import Trials
+from linker.engine.tuning.settings import Setting, Trials
 from linker.evaluation.significance import fold_numbers
 
 

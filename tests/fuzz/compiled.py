@@ -18,7 +18,7 @@ from indexes.text.parameters import AnalysisSettings, Bm25Parameters, Field
 from indexes.text.scoring import Bm25Scorer
 from indexes.text.vocabulary import TermVocabulary
 from indexes.vectors.certified import ByteScan
-from indexes.vectors.scores import scores as scores_of
+from indexes.vectors.flat import exact_scores as scores_of
 from tests.fuzz.engine import Run, Target
 
 K = 5

@@ -13,9 +13,9 @@ from indexes.collection import Collection
 from indexes.disk.writing import record_of
 from indexes.interface import Filter
 from indexes.store import manifest as manifests
-from indexes.vectors.candidates import CandidateGenerator
 from indexes.vectors.faiss_files import load_faiss
 from indexes.vectors.hnsw import Hnsw
+from indexes.vectors.kinds import CandidateGenerator
 from indexes.vectors.pq import IvfPq, PqScan
 from indexes.writer import Writer
 from tests.fuzz.engine import Run, Target

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from benchmarks.report.cells import ruled
-from benchmarks.report.pair_tables import SYSTEMS, systems
-from benchmarks.report.star_tables import Law, case_study
+from benchmarks.report.cells import lines
+from benchmarks.report.figures import Law
+from benchmarks.report.readme import TABLES
 from linker.papers.reproduce.frame import row, table
 from tests.helpers import ROOT
 
-RECORDS = [path for name in SYSTEMS if (path := ROOT / f"benchmarks/results/{name}.json").exists()]
+RECORDS = sorted((ROOT / "benchmarks/results").glob("published_*.json"))
 
 
 def test_the_page_shows_tables_as_the_command_does() -> None:
@@ -20,7 +20,8 @@ def test_the_page_shows_tables_as_the_command_does() -> None:
         row("CNN", {"mAP": 0.4981}, {"mAP": [0.25, 0.35]}, "other data"),
         row("AST", {}, {"mAP": 0.5}) | {"recorded": "Z80, commit abc"},
     ]
-    assert list(ruled(systems({"tables": [table("Table 2", ["mAP"], rows, "fewer links")]}))) == [
+    results = {"tables": [table("Table 2", ["mAP"], rows, "fewer links")]}
+    assert list(lines(TABLES["published_star"], results)) == [
         "**Table 2**",
         "",
         "|  |  | mAP | why they differ |",
@@ -60,6 +61,6 @@ def test_the_case_study_has_a_row_per_article() -> None:
     row = {"posts": 9, "linked": 2, "accepted": 3, "right": 1, "until": {"1": 1.0}, "first": [1, 0], "words": ["a"],
            "words of posts": ["b", "c"], "most similar": [{"cosine": 0.812, "linked": 1, "words": ["b"]}],
            "least similar": [{"cosine": -0.1, "linked": 0, "words": ["d", "e"]}]}  # fmt: skip
-    lines = list(case_study({"accepted": 0.7, "rows": [row]}))
-    assert "| `a` | `b`, `c` | 2 of 9 | 3, 1 | 1 | ●○ |" in lines
-    assert lines[-1] == "| `a` | ● 0.81 `b` | ○ -0.10 `d`, `e` |"
+    found = list(lines(TABLES["case_study"], {"accepted": 0.7, "rows": [row]}))
+    assert "| `a` | `b`, `c` | 2 of 9 | 3, 1 | 1 | ●○ |" in found
+    assert found[-1] == "| `a` | ● 0.81 `b` | ○ -0.10 `d`, `e` |"

@@ -10,8 +10,7 @@ from pytorch_metric_learning.miners import MultiSimilarityMiner
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from linker.training.losses import info_nce, multi_similarity, triplet_margin
-from linker.training.miners import mine, of_one_document
+from linker.training.losses import info_nce, mine, multi_similarity, of_one_document, triplet_margin
 
 
 @pytest.fixture

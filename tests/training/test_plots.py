@@ -15,9 +15,8 @@ from matplotlib.lines import Line2D
 
 from indexes.interface import Document, MissingExtraError
 from linker.base.errors import InputError
-from linker.training.document_map import draw_documents
+from linker.training.document_map import draw_documents, draw_posts
 from linker.training.plots import alpha_caption, draw_alpha, plot_metrics, read_metrics
-from linker.training.post_map import draw_posts
 from tests.helpers import HashEncoder, linker, write_corpus
 from tests.training.tiny import encoder
 

@@ -11,15 +11,13 @@ from linker.base.files import check_outputs, read_json
 from linker.base.logs import logger
 from linker.base.options import takes
 from linker.base.progress import listening
-from linker.crosslingual.aligned.aligning import PageLink, align_pages
-from linker.crosslingual.aligned.learning import learn_words
+from linker.crosslingual.aligned.aligning import PageLink, align_pages, learn_words
 from linker.crosslingual.aligned.units import Unit, unit_or_default
 from linker.crosslingual.aligned.vectors import ByEncoder, ByWords, Vectoriser
 from linker.crosslingual.aligned.writing import PassageWriter
 from linker.crosslingual.lexicon.orientation import oriented
 from linker.crosslingual.options import AlignOptions
-from linker.crosslingual.pages.files import dictionary_of, pages_of
-from linker.crosslingual.pages.pages import Pages, split_languages
+from linker.crosslingual.pages.pages import Pages, dictionary_of, pages_of, split_languages
 from linker.crosslingual.runs import metadata_path
 from linker.evaluation.reading.trec import read_run
 

@@ -16,7 +16,7 @@ from linker.cli.commands.given import known_links, paths
 from linker.crosslingual.lexicon.queries import is_source, store
 from linker.crosslingual.linking import LinkOutcome, Links, link_sides, sides_of
 from linker.crosslingual.options import LEARN, LinkOptions
-from linker.crosslingual.pages.files import dictionary_of
+from linker.crosslingual.pages.pages import dictionary_of
 from linker.crosslingual.ranking.saved import check_writable, save
 from linker.crosslingual.sides import UNKNOWN, Side, is_index
 from linker.engine.evidence import Span

@@ -101,7 +101,7 @@ def _posts(model: Path, queries: Path, qrels: Path, titles: Mapping[str, str], p
     from linker.corpora import read_queries
     from linker.encoders.loading import load_encoder
     from linker.evaluation.reading.judgements import merged_qrels
-    from linker.training.post_map import draw_posts
+    from linker.training.document_map import draw_posts
 
     judged = merged_qrels([qrels])
     links = [(post, article) for post, of in judged.items() for article, grade in of.items() if grade > 0]

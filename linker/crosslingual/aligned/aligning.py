@@ -3,29 +3,94 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 
 import numpy as np
 from scipy.special import ndtr
 
-from indexes.dtypes import Float64Array
+from indexes.dtypes import Float32Array, Float64Array, Int64Array
 from linker.base.progress import bar
 from linker.crosslingual.aligned.units import Unit, cut
-from linker.crosslingual.aligned.vectors import Parts, Vectoriser
+from linker.crosslingual.aligned.vectors import ByWords, Parts, Vectoriser, present
+from linker.crosslingual.lexicon.induction import induce
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.scoring.alignment import MOVES, Bead, Costs, Move, align
-from linker.crosslingual.scoring.passage_costs import PassageCosts
-from linker.crosslingual.scoring.passage_vectors import cosines_of, windows
+from linker.crosslingual.scoring.candidates import DECIMALS
+from linker.crosslingual.scoring.passage_vectors import MOST, PassageVectors, cosines_of, windows
 
 GROUP = 64  # pairs of pages whose vectors are in memory at a time
 SAMPLED = 64  # pairs of pages from which typical distances are estimated
-
-
 VARIANCE = 6.8  # variance of a translation's length, per character of the original
 # Gale & Church's probabilities of the moves. They give none for one-to-three; ours is a tenth of that for two-to-two.
 PRIORS = {(1, 1): 0.89, (1, 2): 0.0445, (2, 1): 0.0445, (2, 2): 0.011, (1, 3): 0.0011, (3, 1): 0.0011}
 SKIPPED = 0.0099 / 2
+ROUNDS = 2  # rounds of aligning and learning from the alignment; further rounds did not help
+LEARNED_FROM = 2000  # pairs of pages to learn from, evenly spaced
+
+
+@dataclass(frozen=True, eq=False)
+class PassageCosts:
+    """Costs of aligning pages of two collections; `skip`: the cost of leaving a passage out.
+
+    Joining a source and b target passages costs a · b · (1 − cosine), divided by the mean of their average distances
+    to all passages of the other collection (Thompson & Koehn sample random passages instead). A link between two
+    unrelated passages thus costs about 1. The vector of several passages is the sum of their vectors, whereas
+    Thompson & Koehn encode the joined text. `means`: the mean vectors of two larger collections, float64 [d] each, if
+    these pages are only a part of them.
+    """
+
+    source: PassageVectors
+    target: PassageVectors
+    skip: float
+    means: tuple[Float64Array, Float64Array] | None = None
+
+    @cached_property
+    def source_distances(self) -> list[Float64Array]:
+        """Mean distances of 1, 2, … source passages to all target passages: float64 [p] each."""
+        return _mean_distances(self.source, self.means[1] if self.means else self.target.mean)
+
+    @cached_property
+    def target_distances(self) -> list[Float64Array]:
+        """Mean distances of 1, 2, … target passages to all source passages: float64 [q] each."""
+        return _mean_distances(self.target, self.means[0] if self.means else self.source.mean)
+
+    def between(self, row: int, cosines: Float32Array, places: Int64Array) -> Costs:
+        """Return the costs of aligning a source page with c target pages, from the result of `cosines_of`.
+
+        Skipping a position beyond a page's last passage is free.
+        """
+        begin, end = self.source.begin[row : row + 2].tolist()
+        moves = {}
+        for a, b in MOVES:
+            if a <= end - begin and b <= places.shape[1]:
+                x = slice(begin, end - a + 1)
+                first, last = places[:, : places.shape[1] - b + 1], places[:, b - 1 :]
+                product = _joined(cosines, a, b)
+                product /= self.source.lengths[a - 1][x, None] * self.target.lengths[b - 1][first][:, None]
+                typical = self.source_distances[a - 1][x, None] + self.target_distances[b - 1][first][:, None]
+                # Rounded, because rounding errors would otherwise join two pairs of equal passages.
+                distance = np.maximum(1 - np.round(product, DECIMALS), 0)
+                cost = 2 * a * b * distance / np.maximum(typical, 1e-6)
+                moves[a, b] = np.where(last[:, None] >= 0, cost, np.inf)
+        source_skips = np.full((len(places), end - begin), self.skip)
+        return Costs(moves, source_skips, np.where(places >= 0, self.skip, 0.0))
+
+
+def _mean_distances(collection: PassageVectors, other: Float64Array) -> list[Float64Array]:
+    products = np.asarray(collection.vectors @ other, np.float64).ravel()
+    return [1 - windows(products, a) / collection.lengths[a - 1] for a in range(1, MOST + 1)]
+
+
+def _joined(cosines: Float32Array, a: int, b: int) -> Float64Array:
+    """Return the sums of a × b neighbouring entries of the last two axes: float64 [..., n − a + 1, m − b + 1]."""
+    n, m = cosines.shape[-2:]
+    total = np.zeros((*cosines.shape[:-2], n - a + 1, m - b + 1))
+    for i in range(a):
+        for j in range(b):
+            total += cosines[..., i : n - a + 1 + i, j : m - b + 1 + j]
+    return total
 
 
 def agreement(source: Float64Array, target: Float64Array, ratio: float) -> dict[Move, Float64Array]:
@@ -149,3 +214,22 @@ def _ratio(source: Parts, target: Parts) -> float:
 
 def _lengths(texts: Sequence[str]) -> Float64Array:
     return np.array([len(text) for text in texts], np.float64)
+
+
+def learn_words(words: ByWords, links: Sequence[PageLink], unit: Unit) -> ByWords:
+    """Return `words` plus the word pairs learned from linked pages and then from their aligned passages.
+
+    Linked pages share the words of a topic, aligned passages the words of a sentence, so the second step yields more
+    and sharper pairs than the first. Nothing is learned from too few pages.
+    """
+    chosen = links[:: max(1, -(-len(links) // LEARNED_FROM))]
+    x, y = words.terms
+    rows = [link.source for link in chosen], [link.target for link in chosen]
+    words = replace(words, taught=induce(x.present[rows[0]], y.present[rows[1]]))
+    for _ in range(ROUNDS):
+        alignments = align_pages(words.source, words.target, chosen, words, unit)
+        passages = [one for alignment in alignments for one in alignment.passages]
+        source = present([one.source for one in passages], words.source.language, x)
+        target = present([one.target for one in passages], words.language, y)
+        words = replace(words, taught=induce(source, target))
+    return words

@@ -18,7 +18,9 @@ from scipy.sparse import csr_array
 from indexes.dtypes import Int32Array, Int64Array
 from indexes.interface import Document
 from linker.base.errors import InputError
+from linker.base.logs import logger
 from linker.corpora import BadLine, Columns, read_corpus
+from linker.corpora.dictionaries import Dictionary, read_dictionary
 from linker.crosslingual.pages.chunks import in_chunks
 from linker.crosslingual.pages.languages import Language, language
 
@@ -230,3 +232,28 @@ def _from_name(path: Path) -> str | None:
     """Return "fr" for fr.jsonl.gz or for a folder named fr."""
     stem = path.name.partition(".")[0]
     return stem if re.fullmatch(r"[a-z]{2}", stem) else None
+
+
+def pages_of(path: str | Path, code: str | None) -> Pages:
+    """Read the pages of a file or folder. Raises the same InputErrors as `read_pages`."""
+    pages = read_pages(Path(path), code)
+    logger.info("%s: %s pages, language %s", path, f"{len(pages):,}", pages.language.code)
+    report_skipped(pages.skipped)
+    return pages
+
+
+def dictionary_of(path: str | Path) -> Dictionary:
+    """Read a dictionary. Raises the same InputErrors as `read_dictionary`."""
+    dictionary = read_dictionary(Path(path))
+    logger.info("%s: %s pairs, read as %s", path, f"{len(dictionary.pairs):,}", dictionary.format)
+    report_skipped(dictionary.skipped)
+    return dictionary
+
+
+def report_skipped(skipped: Sequence[BadLine]) -> None:
+    """Log how many records were left out, and the first of them."""
+    if skipped:
+        first = skipped[0]
+        logger.info(
+            f"{first.path}: {len(skipped):,} unusable entries left out; the first is line {first.line}: {first.reason}"
+        )

@@ -20,14 +20,13 @@ from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.interface import Learned
 from linker.crosslingual.ranking.knowledge import Knowledge, RowTopics
 from linker.crosslingual.ranking.pooled import Taught
-from linker.crosslingual.scoring.gibbs import sample_topics
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.names import shared_names
 from linker.crosslingual.scoring.products import Restrictable, Scores
 from linker.crosslingual.scoring.retrieval import Pass
 from linker.crosslingual.scoring.scores import cosine, coverage, one_way
 from linker.crosslingual.scoring.stages import Stages
-from linker.crosslingual.scoring.topics import fit_topics, jensen_shannon
+from linker.crosslingual.scoring.topics import fit_topics, jensen_shannon, sample_topics
 from linker.scoring.ranking.calibrated import Calibrated
 
 CANDIDATES = 200

@@ -21,8 +21,8 @@ from linker.crosslingual.ranking.features import LIST
 from linker.crosslingual.ranking.interface import Learned
 from linker.crosslingual.ranking.knowledge import Knowledge, fingerprints, joined, latent_space, word_pairs
 from linker.crosslingual.ranking.pooled import TaskSetting, Taught, rankers
+from linker.crosslingual.scoring.dense import fit_lsi
 from linker.crosslingual.scoring.graph import Graph
-from linker.crosslingual.scoring.lsi import fit_lsi
 from linker.crosslingual.scoring.passages import Passages, match_passages, passages_of
 from linker.crosslingual.scoring.products import Restrictable, Scores, WeightedProduct
 from linker.crosslingual.scoring.retrieval import Pass, retrieve

@@ -14,7 +14,7 @@ from linker.crosslingual.lexicon.lexicon import Lexicon
 from linker.crosslingual.pages.pages import Pages, Terms
 from linker.crosslingual.scoring.candidates import Hashes, hashes, tie_breaks
 from linker.crosslingual.scoring.comparability import idf
-from linker.crosslingual.scoring.lsi import fit_lsi
+from linker.crosslingual.scoring.dense import fit_lsi
 from linker.crosslingual.scoring.scores import weighted_by
 from linker.crosslingual.scoring.topics import PolylingualTopics
 

@@ -1,8 +1,7 @@
 """Choosing how an index is searched, on judged queries: `linker index tune`."""
 
 from linker.engine.tuning.choice import Tuning, tune
-from linker.engine.tuning.lead import Lead
-from linker.engine.tuning.measures import MEASURES, find_relevant
+from linker.engine.tuning.measures import MEASURES, Lead, find_relevant
 from linker.engine.tuning.parameters import GRID, Bm25Search
 from linker.engine.tuning.settings import SearchSetting, fusions
 

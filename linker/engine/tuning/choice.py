@@ -25,11 +25,9 @@ from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from indexes.fusion import Ranking
 from indexes.showing import SHOWN, table
 from linker.base.errors import InputError
-from linker.engine.tuning.lead import HYBRID_CERTAINTY, SINGLE_CERTAINTY, Lead
-from linker.engine.tuning.measures import MEASURES
+from linker.engine.tuning.measures import HYBRID_CERTAINTY, MEASURES, SINGLE_CERTAINTY, Lead
 from linker.engine.tuning.parameters import Bm25Search, Parameters, choice_of_parameters
-from linker.engine.tuning.settings import SearchSetting, Setting, candidates, with_parameters
-from linker.engine.tuning.trials import Trials
+from linker.engine.tuning.settings import SearchSetting, Setting, Trials, candidates, with_parameters
 from linker.evaluation.significance import fold_numbers
 
 FOLDS = 10

@@ -16,9 +16,8 @@ from indexes.fusion import Ranking
 from indexes.hybrid import HybridIndex
 from indexes.store.records import Manifest
 from indexes.text.parameters import Bm25Parameters
-from linker.engine.tuning.lead import HYBRID_CERTAINTY, Lead
-from linker.engine.tuning.settings import Setting
-from linker.engine.tuning.trials import Trials
+from linker.engine.tuning.measures import HYBRID_CERTAINTY, Lead
+from linker.engine.tuning.settings import Setting, Trials
 
 GRID: Mapping[str, tuple[float, ...]] = {
     "k1": (0.6, 0.9, 1.2, 1.6, 2.0, 2.5),
@@ -26,6 +25,9 @@ GRID: Mapping[str, tuple[float, ...]] = {
     "k3": (0.0, 1.0, 4.0, math.inf),
 }
 FIELD_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # weights tried for each field, if an index has several
+Parameters = Callable[
+    [BoolArray], Bm25Parameters | None
+]  # parameters chosen on the marked queries; None: the index's
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +49,6 @@ class Bm25Search:
             return None
         grid = {"k3": GRID["k3"]} if manifest.elastic else GRID
         return cls(lambda bm25: text.search_rows(texts, depth, None, bm25), manifest.bm25, grid)
-
-
-Parameters = Callable[
-    [BoolArray], Bm25Parameters | None
-]  # parameters chosen on the marked queries; None: the index's
 
 
 def choice_of_parameters(trials: Trials, bm25: Bm25Search | None, folds: Int64Array) -> Parameters:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import io
+import json
 import stat
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
+from indexes.errors import importing
 from linker.base.errors import InputError
 from linker.base.files import STDIO, open_input, read_bytes
-from linker.evaluation.formats import nested, parquet
 from linker.evaluation.reading.columns import loaded
 from linker.evaluation.reading.entries import Entries, RowSource
 from linker.evaluation.reading.sources import as_qrels, as_run
@@ -20,6 +22,8 @@ from linker.evaluation.reading.trec import qrels_of, read_qrels, read_run, run_o
 
 Kind = Literal["trec", "json", "parquet"]
 GZIP, BOM, HEAD = b"\x1f\x8b", b"\xef\xbb\xbf", 256
+Nested = dict[str, dict[str, Any]]
+MAGIC = b"PAR1"
 
 
 def read_run_file(path: Path) -> Entries[float]:
@@ -49,7 +53,7 @@ def read_qrels_file(path: Path, warn: Callable[[str], None] | None = None) -> En
 
 def _built(path: Path, build: Callable[[Any], Entries[Any]], kind: Kind, data: bytes) -> Entries[Any]:
     try:
-        value = parquet.frame(data) if kind == "parquet" else nested.read(data)
+        value = frame(data) if kind == "parquet" else read_json(data)
         entries = build(value)
     except InputError as e:
         raise InputError(f"{path}: {e}") from e
@@ -59,7 +63,7 @@ def _built(path: Path, build: Callable[[Any], Entries[Any]], kind: Kind, data: b
 
 def _kind(head: bytes) -> Kind:
     start = head.removeprefix(BOM).lstrip()
-    if start.startswith(parquet.MAGIC):
+    if start.startswith(MAGIC):
         return "parquet"
     return "json" if start.startswith((b"{", b"[")) else "trec"
 
@@ -92,3 +96,99 @@ def _head(path: Path) -> bytes:
                 return packed.read(HEAD)
     except (OSError, EOFError, zlib.error):
         return b""
+
+
+def read_json(data: bytes) -> Nested:
+    """Return topic → document → number from JSON, or from JSON lines with `query`, `ids` and `scores`.
+
+    Raises InputError if it is neither, a topic or document repeats, or ids and scores differ in number.
+    """
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as e:
+        raise InputError(f"not UTF-8 text (byte {e.start})") from None
+    first, _, rest = text.strip().partition("\n")
+    if rest.lstrip().startswith("{") or _is_line(first):
+        return _of_lines(text)
+    return _checked(_parsed(text))
+
+
+def _is_line(line: str) -> bool:
+    """Return whether a line is a complete object as in JSON lines."""
+    try:
+        value = _parsed(line)
+    except InputError:
+        return False
+    return isinstance(value, dict) and isinstance(value.get("ids"), list)
+
+
+def _parsed(text: str, where: str = "") -> Any:
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        value = dict(pairs)
+        if len(value) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InputError(f"{where}{twice!r} occurs twice in one object: JSON would keep only the last")
+        return value
+
+    try:
+        return json.loads(text, object_pairs_hook=unique)
+    except (ValueError, RecursionError) as e:
+        raise InputError(f"{where}not JSON: {e}") from None
+
+
+def _checked(value: Any) -> Nested:
+    if not isinstance(value, dict):
+        raise InputError('not an object {"topic": {"document": number}}, as ranx and pytrec_eval write it')
+    for topic, documents in value.items():
+        if not isinstance(documents, dict):
+            raise InputError(f'topic {topic!r} is not an object {{"document": number}}')
+        for id_, number in documents.items():
+            if isinstance(number, bool) or not isinstance(number, int | float):
+                raise InputError(f"topic {topic!r}, document {id_!r}: {number!r} is not a number")
+    return value
+
+
+def _of_lines(text: str) -> Nested:
+    nested: Nested = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        value = _parsed(line, f"line {number}: ")
+        query, ids, scores = (
+            (value.get(n) for n in ("query", "ids", "scores")) if isinstance(value, dict) else (None,) * 3
+        )
+        if not (isinstance(query, str) and isinstance(ids, list) and isinstance(scores, list)):
+            raise InputError(f"line {number}: no object with query, ids and scores")
+        if query in nested or len(ids) != len(scores) or len(set(map(str, ids))) != len(ids):
+            raise InputError(
+                f"line {number}: query {query!r} or one of its ids repeats, or the scores are missing"
+            )
+        nested[query] = dict(zip(ids, scores, strict=True))
+    return _checked(nested)
+
+
+class ArrowTable:
+    """An Arrow table with the part of a data frame's interface that reading needs."""
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+        self.columns: list[str] = table.column_names
+
+    def __getitem__(self, name: str) -> ArrowTable:
+        return ArrowTable(self._table.select([name]))
+
+    def to_list(self) -> list[Any]:
+        """Return the values of the only column."""
+        return list(self._table.column(0).to_pylist())
+
+
+def frame(data: bytes) -> ArrowTable:
+    """Return the table in a Parquet file. Raises InputError if it is damaged, MissingExtraError."""
+    with importing("reading Parquet", "parquet"):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    try:
+        return ArrowTable(pq.read_table(io.BytesIO(data)))
+    except (pa.ArrowException, OSError) as e:
+        raise InputError(f"not a Parquet file that can be read: {e}") from e

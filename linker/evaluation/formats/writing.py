@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
+from indexes.errors import importing
 from linker.base.errors import InputError
 from linker.base.files import STDIO
-from linker.evaluation.formats import parquet
 from linker.evaluation.reading.trec import replacing_file, run_lines
 
 RunFormat = Literal["trec", "ranx", "pytrec_eval", "parquet", "jsonl"]
@@ -52,7 +53,7 @@ def _dumped(nested: dict[str, dict[str, float]], kind: RunFormat) -> bytes:
     if kind == "parquet":
         topics = [topic for topic, scores in nested.items() for _ in scores]
         documents = [id_ for scores in nested.values() for id_ in scores]
-        return parquet.dump(topics, documents, [s for scores in nested.values() for s in scores.values()])
+        return _parquet(topics, documents, [s for scores in nested.values() for s in scores.values()])
     if kind == "jsonl":
         lines = [{"query": t, "ids": list(s), "scores": list(s.values())} for t, s in nested.items()]
         return b"".join(orjson.dumps(line) + b"\n" for line in lines)
@@ -72,3 +73,15 @@ def _nested(run: Iterable[Topic], where: str) -> dict[str, dict[str, float]]:
             )
         nested[topic] = dict(zip(ids, values, strict=True))
     return nested
+
+
+def _parquet(topics: list[str], documents: list[str], scores: list[float]) -> bytes:
+    """Return a Parquet file of a run, with ranx's column names. Raises MissingExtraError."""
+    with importing("writing Parquet", "parquet"):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    columns = {"q_id": pa.array(topics, pa.string()), "doc_id": pa.array(documents, pa.string())}
+    table = pa.table({**columns, "score": pa.array(scores, pa.float64())})
+    file = io.BytesIO()
+    pq.write_table(table, file)
+    return file.getvalue()

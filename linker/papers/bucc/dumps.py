@@ -9,8 +9,7 @@ from xml.parsers import expat
 
 from linker.base.errors import InputError
 from linker.papers.bucc.compressed import REMEDY, first_block, reading
-from linker.papers.bucc.namespaces import CATEGORY
-from linker.papers.bucc.wikitext import MEDIA
+from linker.papers.bucc.wikitext import CATEGORY, MEDIA
 
 ARTICLES = "0"  # the namespace of articles
 MEDIA_KEYS, CATEGORY_KEY = ("-2", "6"), "14"

@@ -90,6 +90,7 @@ def settings(posts: Posts, model: str, seed: int, dim: int, out: Path, changes: 
 
 
 def _study(posts: Posts, work: Path, changes: Sequence[str]) -> Study:
+    changes = (*posts.settings, *changes)
     first = settings(posts, "ast-paper", 0, 1, work / "none", changes)
     pairs, _ = read_pairs(first)
     test = test_pairs(posts, first)

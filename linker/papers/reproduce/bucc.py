@@ -25,8 +25,7 @@ from linker.crosslingual.options import Options
 from linker.crosslingual.pages.pages import Pages, read_pages
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.scoring.candidates import Candidates
-from linker.crosslingual.scoring.dense import Cosines
-from linker.crosslingual.scoring.lsi import fit_lsi
+from linker.crosslingual.scoring.dense import Cosines, fit_lsi
 from linker.crosslingual.task import Task, read_links
 from linker.evaluation.first_ranks import first_ranks, reciprocal_ranks, successes
 from linker.papers.reproduce.cells import QUICK, Outcome, Study, System, fingerprint

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import orjson
@@ -16,18 +17,27 @@ from linker.encoders.tokens import Vocabulary, load_word_vectors
 from linker.papers.reproduce.cells import QUICK, fingerprint
 from linker.scoring.pairs.data import filled_lines, json_object
 
-NAMES = ("tweets2claims", "statements2articles")  # retrieval sets that stand in for the paper's data
-KEPT = 1000  # maximum links per split of such a set, so that training takes minutes
+# Retrieval sets that stand in for the paper's data, and where the corpus of one is that lies elsewhere.
+NAMES = ("tweets2claims", "statements2articles", "descriptions")
+ELSEWHERE = {"descriptions": "linked-pages/masked/en.jsonl.gz"}
+# The maximum links per split of such a set, and tokens of a text if links are left out: training then takes minutes.
+KEPT = {"train": 1000, "dev": 200, "test": 1000}
+CUT = ("training.max_length=128", "encoder.max_length=128")
 FIELDS = ("url", "article", "text")
 SPLITS = ("train", "dev", "test")
 VECTORS = "word-vectors-en"
 GLOVE = 5.0  # mean length of the paper's vectors: GloVe, trained on 840 billion tokens
 MIN_COUNT, MOST = 2, 50_000  # word limits, as in [data] of a training file
 
+Row = TypeVar("Row")
+
 
 @dataclass(frozen=True, slots=True)
 class Posts:
-    """Files of a set: texts, documents, links per split, and word vectors (a path or a training file's name)."""
+    """Files of a set: texts, documents, links per split, and word vectors (a path or a training file's name).
+
+    `settings`: those of a training file that differ for this set.
+    """
 
     name: str
     queries: Path
@@ -35,6 +45,7 @@ class Posts:
     links: dict[str, Path]
     vectors: str
     official: bool
+    settings: tuple[str, ...] = ()
 
     @property
     def files(self) -> list[Path]:
@@ -49,8 +60,11 @@ def sets(data: Path, work: Path, quick: bool) -> list[Posts]:
     lines = sorted(data.glob("*.jsonl"))
     if lines and _is_linked(lines[0]):
         return [_converted(data, lines, work, quick)]
-    folders = [f for f in (data, *(data / name for name in NAMES)) if (f / "qrels" / "train.tsv").exists()]
-    found = [_retrieval(folder, work, quick) for folder in folders if list(folder.glob("corpus.jsonl*"))]
+    found = [
+        _retrieval(folder, documents, work / folder.name, quick)
+        for folder in (data, *(data / name for name in NAMES))
+        if (documents := _corpus(folder)) and (folder / "qrels" / "test.tsv").exists()
+    ]
     if not found:
         raise InputError(
             f"{data} holds no posts linked to articles: expected JSON lines of {', '.join(FIELDS)} (train.jsonl, "
@@ -65,21 +79,44 @@ def _is_linked(path: Path) -> bool:
     return {*FIELDS} <= {*json_object(line, where)}
 
 
-def _retrieval(folder: Path, work: Path, quick: bool) -> Posts:
-    """Return a retrieval set; from a large one, links sampled from each split, in copies of its qrels."""
-    (queries, documents) = (next(folder.glob(f"{name}.jsonl*")) for name in ("queries", "corpus"))
-    links = {split: folder / "qrels" / f"{split}.tsv" for split in SPLITS}
-    most = QUICK if quick else KEPT
-    for split, path in links.items():
-        header, *rows = nonempty_lines(path)
-        if len(rows) > most:
-            drawn = np.sort(np.random.default_rng(0).permutation(len(rows))[:most])
-            links[split] = work / folder.name / "links" / f"{split}-{most}.tsv"
-            links[split].parent.mkdir(parents=True, exist_ok=True)
-            lines = [header, *(rows[row] for row in drawn.tolist())]
-            write_atomically(links[split], "".join(f"{line}\n" for line in lines).encode())
-    vectors = _vectors((folder, folder.parent), documents, queries, work / folder.name)
-    return Posts(folder.name, queries, documents, links, vectors, official=False)
+def _corpus(folder: Path) -> Path | None:
+    other = folder.parent / ELSEWHERE.get(folder.name, "corpus.jsonl")
+    return next((path for path in (*folder.glob("corpus.jsonl*"), other) if path.exists()), None)
+
+
+def _retrieval(folder: Path, documents: Path, work: Path, quick: bool) -> Posts:
+    """Return a retrieval set; from a large one, links sampled from each split, their documents, and shorter texts.
+
+    If all links are in one file, they are split.
+    """
+    queries = next(folder.glob("queries.jsonl*"))
+    every = {split: folder / "qrels" / f"{split}.tsv" for split in SPLITS}
+    files = {split: path for split, path in every.items() if path.exists()}
+    header, rows = "", {}
+    for split, path in files.items():
+        header, *rows[split] = nonempty_lines(path)
+    if len(rows) == 1:
+        rows = _split(*rows.values())
+    kept = {split: _drawn(lines, QUICK if quick else KEPT[split]) for split, lines in rows.items()}
+    if kept == rows and {*kept} == {*files}:
+        return Posts(
+            folder.name, queries, documents, files, _vectors(folder, documents, queries, work), False
+        )
+    work.mkdir(parents=True, exist_ok=True)
+    for split, lines in kept.items():
+        write_atomically(work / f"{split}.tsv", "".join(f"{x}\n" for x in (header, *lines)).encode())
+    linked = {line.split("\t")[1] for lines in kept.values() for line in lines}
+    lines_of = filled_lines(documents)
+    chosen = (line for _, where, line in lines_of if json_object(line, where).get("_id") in linked)
+    corpus = work / "corpus.jsonl"
+    write_atomically(corpus, "".join(f"{line.strip()}\n" for line in chosen).encode())
+    links = {split: work / f"{split}.tsv" for split in kept}
+    return Posts(folder.name, queries, corpus, links, _vectors(folder, corpus, queries, work), False, CUT)
+
+
+def _drawn(lines: list[str], most: int) -> list[str]:
+    drawn = np.sort(np.random.default_rng(0).permutation(len(lines))[:most])
+    return [lines[row] for row in drawn.tolist()]
 
 
 def _converted(data: Path, lines: Sequence[Path], work: Path, quick: bool) -> Posts:
@@ -109,9 +146,7 @@ def _converted(data: Path, lines: Sequence[Path], work: Path, quick: bool) -> Po
         write_atomically(folder / f"{split}.tsv", "".join(f"{x}\n" for x in dict.fromkeys(written)).encode())
     files = {split: folder / f"{split}.tsv" for split in links}
     corpus, queries = folder / "corpus.jsonl", folder / "queries.jsonl"
-    return Posts(
-        "posts", queries, corpus, files, _vectors((data, data.parent), corpus, queries, folder), official=True
-    )
+    return Posts("posts", queries, corpus, files, _vectors(data, corpus, queries, folder), official=True)
 
 
 def _rows(path: Path) -> Iterator[tuple[str, str, str]]:
@@ -123,7 +158,7 @@ def _rows(path: Path) -> Iterator[tuple[str, str, str]]:
         yield str(url), str(article), str(text)
 
 
-def _split(rows: list[tuple[str, str, str]]) -> dict[str, list[tuple[str, str, str]]]:
+def _split(rows: list[Row]) -> dict[str, list[Row]]:
     """Split pairs at random, 80/10/10, since the paper splits by pair."""
     order = np.random.default_rng(0).permutation(len(rows)).tolist()
     first, second = round(0.8 * len(rows)), round(0.9 * len(rows))
@@ -131,8 +166,9 @@ def _split(rows: list[tuple[str, str, str]]) -> dict[str, list[tuple[str, str, s
     return {split: [rows[row] for row in part] for split, part in zip(SPLITS, parts, strict=True)}
 
 
-def _vectors(folders: Sequence[Path], documents: Path, queries: Path, work: Path) -> str:
+def _vectors(data: Path, documents: Path, queries: Path, work: Path) -> str:
     """Return word vectors stored with the data: GloVe's text file, or others exported as such; else gensim's."""
+    folders = (data, data.parent)
     for folder in folders:
         for path in sorted(folder.glob("glove*.txt*")):
             return str(path)

@@ -16,7 +16,6 @@ from linker.corpora import Query
 from linker.scoring.probability import logistic
 from linker.scoring.probability.calibration import Calibration, Source
 from linker.scoring.probability.features import Describer
-from linker.scoring.probability.measures import auc, summary
 from linker.scoring.probability.promise import FEWEST as FEWEST_HELD
 
 Qrels = Mapping[str, Mapping[str, float]]
@@ -25,6 +24,8 @@ HITS = 10  # hits per query from which the model learns
 FEWEST = 20  # a fit needs this many relevant hits and as many others
 MOST_SEEN = 1000  # number of first hits kept for comparison with future ones
 HELD_SHARE = 0.5
+BINS = 10
+DRAWS = 200
 
 
 @dataclass(frozen=True)
@@ -141,3 +142,52 @@ def fitted(
 
 def _finite(values: Mapping[str, float]) -> dict[str, float]:
     return {name: value for name, value in values.items() if np.isfinite(value)}
+
+
+def calibration_error(probabilities: Float64Array, right: BoolArray, bins: int = BINS) -> float:
+    """Return the expected calibration error: mean of |mean probability − share right| over bins of equal mass."""
+    if not len(right):
+        return float("nan")
+    parts = np.array_split(np.argsort(probabilities, kind="stable"), bins)
+    gaps = [abs(float(probabilities[part].sum() - right[part].sum())) for part in parts]
+    return sum(gaps) / len(right)
+
+
+def noise_floor(probabilities: Float64Array, seed: int = 0) -> float:
+    """Return the mean calibration error that perfect probabilities would have by chance alone."""
+    random = np.random.default_rng(seed)
+    drawn = [random.random(len(probabilities)) < probabilities for _ in range(DRAWS)]
+    return float(np.mean([calibration_error(probabilities, right) for right in drawn]))
+
+
+def brier(probabilities: Float64Array, right: BoolArray) -> float:
+    """Return the mean squared distance between the probabilities and the outcomes."""
+    return float(np.mean((probabilities - right) ** 2))
+
+
+def brier_gain(probabilities: Float64Array, right: BoolArray) -> float:
+    """Return the relative reduction of the Brier score against always giving the base rate; 0 if that scores 0."""
+    base = float(right.mean() * (1 - right.mean()))
+    return 1 - brier(probabilities, right) / base if base else 0.0
+
+
+def auc(scores: Float64Array, right: BoolArray) -> float:
+    """Return the area under the ROC curve, ties counting half; NaN if all links or none are right."""
+    positive, negative = int(right.sum()), int((~right).sum())
+    if not positive or not negative:
+        return float("nan")
+    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
+    return float((ranks[right].sum() - positive * (positive + 1) / 2) / (positive * negative))
+
+
+def summary(probabilities: Float64Array, right: BoolArray) -> dict[str, float]:
+    """Return the measures of held-out links by name, as JSON values."""
+    return {
+        "base_rate": float(right.mean()),
+        "calibration_error": calibration_error(probabilities, right),
+        "noise_floor": noise_floor(probabilities),
+        "brier": brier(probabilities, right),
+        "brier_gain": brier_gain(probabilities, right),
+        "auc": auc(probabilities, right),
+    }

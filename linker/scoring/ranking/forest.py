@@ -16,8 +16,7 @@ from indexes import kernels
 from indexes.dtypes import AnyArray, Float64Array, Int64Array
 from linker.base.errors import InputError
 from linker.scoring.ranking import shapley
-from linker.scoring.ranking.shapley import Paths, paths_of
-from linker.scoring.ranking.tree import Tree
+from linker.scoring.ranking.shapley import Paths, Tree, paths_of
 
 MOST_BYTES = 16 << 20
 MOST_TREES, MOST_LEAVES, MOST_FEATURES = 2000, 256, 1000

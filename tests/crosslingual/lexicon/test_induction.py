@@ -11,13 +11,14 @@ from scipy.linalg import orthogonal_procrustes
 from indexes.arrays import normalised
 from indexes.dtypes import Float32Array
 from linker.crosslingual.lexicon.alignment import agreement, align, neighbours, procrustes, word_vectors
-from linker.crosslingual.lexicon.chance import g_squared, pairs_by_chance
 from linker.crosslingual.lexicon.induction import (
     WordPairs,
     _associated,
     compete,
     distinctness,
+    g_squared,
     induce,
+    pairs_by_chance,
     threshold,
 )
 from linker.crosslingual.ranking.evidence import AllEvidence

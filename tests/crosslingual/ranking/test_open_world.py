@@ -16,7 +16,7 @@ from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.auto import Solution, solve
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.task import Task
-from linker.scoring.probability.measures import calibration_error
+from linker.scoring.probability.fitting import calibration_error
 from linker.scoring.probability.promise import best_f1
 from linker.scoring.probability.verification import (
     Verifier,

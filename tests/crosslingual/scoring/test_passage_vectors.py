@@ -8,13 +8,12 @@ import scipy.sparse as sp
 
 from indexes.arrays import normalised
 from indexes.dtypes import Float32Array
-from linker.crosslingual.by_passages import by_votes, united
+from linker.crosslingual.aligned.aligning import PassageCosts
+from linker.crosslingual.by_passages import PassageScores, by_votes, united
 from linker.crosslingual.pages.pages import count_terms
 from linker.crosslingual.pages.surface import letter_grams, mark_grams, romanise
 from linker.crosslingual.scoring.alignment import align, least_costs
 from linker.crosslingual.scoring.candidates import Candidates
-from linker.crosslingual.scoring.passage_costs import PassageCosts
-from linker.crosslingual.scoring.passage_margin import PassageScores
 from linker.crosslingual.scoring.passage_vectors import PassageVectors, cosines_of, extents, passages
 from linker.crosslingual.scoring.passages import PassageMatcher, cut_passages, match_passages, passages_of
 from tests.crosslingual.tiny import neighbours

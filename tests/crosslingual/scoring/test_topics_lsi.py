@@ -9,9 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 from indexes import kernels
-from linker.crosslingual.scoring.gibbs import TopicTokens, sample_topics
-from linker.crosslingual.scoring.lsi import fit_lsi
-from linker.crosslingual.scoring.topics import fit_topics, jensen_shannon
+from linker.crosslingual.scoring.dense import fit_lsi
+from linker.crosslingual.scoring.topics import TopicTokens, fit_topics, jensen_shannon, sample_topics
 
 
 def two_topics(n: int, topic: np.ndarray, rng: np.random.Generator) -> sp.csr_array:
@@ -71,7 +70,7 @@ def test_a_large_decomposition_agrees_with_a_small_one(monkeypatch: pytest.Monke
     rng = np.random.default_rng(1)
     left, right = (sp.csr_array(rng.random((15, n)).astype(np.float32)) for n in (10, 8))
     exact = fit_lsi(left, right, 3).fold_source(left)
-    monkeypatch.setattr("linker.crosslingual.scoring.lsi.EXACT", 5)
+    monkeypatch.setattr("linker.crosslingual.scoring.dense.EXACT", 5)
     iterated = fit_lsi(left, right, 3).fold_source(left)
     np.testing.assert_allclose(exact @ exact.T, iterated @ iterated.T, atol=1e-4)
 

@@ -8,7 +8,7 @@ import numpy as np
 import orjson
 import pytest
 
-import linker.engine.remote
+import linker.engine.sharding
 from indexes.address import Address
 from indexes.cluster import drop, manifest_of
 from indexes.cluster import files as remote_files
@@ -78,7 +78,7 @@ def test_a_stored_calibration_is_followed(
         assert answer.probabilities is not None and answer.calibration == fitted.fingerprint
         right = [h.ids[0] in judged[q.id] for q, h in zip(asked, answer.hits, strict=True)]
         assert abs(np.mean([p[0] for p in answer.probabilities]) - np.mean(right)) < 0.1
-        monkeypatch.setattr(linker.engine.remote, "FOLLOW", 0.0)
+        monkeypatch.setattr(linker.engine.sharding, "FOLLOW", 0.0)
         again = other.search(texts, 3)
         assert again.calibration == fitted.fingerprint
         assert again.probabilities is not None

@@ -22,8 +22,7 @@ from indexes.disk.writing import FileRecord
 from indexes.interface import DamagedError, Document, DuplicateIdError, UnknownIdError
 from indexes.store import files as storage
 from indexes.store import generations
-from indexes.store.documents import DocumentStore, read_rows
-from indexes.store.growing import Growing
+from indexes.store.documents import DocumentStore, Growing, read_rows
 from indexes.store.records import EncoderRecord, Manifest, Segment
 from indexes.store.segments import write_segment
 from indexes.text.bm25 import Bm25Index

@@ -23,7 +23,7 @@ from indexes.vectors import faiss_index as vectors
 from indexes.vectors.certified import ByteScan, _Queries
 from indexes.vectors.faiss_files import load_faiss
 from indexes.vectors.faiss_index import FaissIndex
-from indexes.vectors.scores import scores
+from indexes.vectors.flat import exact_scores as scores
 
 ROOT = Path(__file__).parents[3]
 compiled = pytest.mark.skipif(

@@ -14,8 +14,7 @@ from indexes.rows import Rows
 from indexes.vectors import flat
 from indexes.vectors.faiss_files import load_faiss
 from indexes.vectors.faiss_index import FaissIndex
-from indexes.vectors.flat import FlatScan, _half_rounding
-from indexes.vectors.scores import with_reserve
+from indexes.vectors.flat import FlatScan, _half_rounding, with_reserve
 from tests.helpers import HashEncoder
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from benchmarks.support.wikis import Row, langlinks, quoted
 from linker.base.errors import InputError
 from linker.papers.bucc import compressed
-from linker.papers.bucc.langlinks import read_langlinks
+from linker.papers.bucc.raw_pages import read_langlinks
 
 AWKWARD = st.text(st.sampled_from("a'\"\\),(;\n\r\0\x1aé中%_` "), max_size=12)
 ROWS = st.lists(

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from benchmarks.support.wikis import Row, WikiPage, article, write_dump, write_langlinks, write_wikis
-from linker.papers.bucc import bodies
-from linker.papers.bucc.bodies import Texts
+from linker.papers.bucc import prepare as bodies
 from linker.papers.bucc.pairing import Linked, pair_pages
-from linker.papers.bucc.prepare import prepare
+from linker.papers.bucc.prepare import Texts, prepare
 from linker.papers.bucc.raw_pages import RawPages
 from tests.helpers import linker, run_page
 

@@ -1,6 +1,8 @@
 """The budget of Danovitch's table: the ready configuration `ast-paper`, in which only the model differs."""
 
 import dataclasses
+import gzip
+import json
 import tomllib
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 pytest.importorskip("torch")
 
 from linker.encoders.tokens import load_word_vectors
+from linker.papers.reproduce import posts
 from linker.papers.reproduce.ast import MODELS, settings
 from linker.papers.reproduce.posts import GLOVE, Posts, export
 from linker.training import ready
@@ -65,3 +68,33 @@ def test_words_of_several_pieces_are_exported_with_their_mean(tmp_path: Path) ->
     own, mean = exported.matrix[row], pieces.matrix[ids].mean(0)
     np.testing.assert_allclose(own / np.linalg.norm(own), mean / np.linalg.norm(mean), rtol=1e-3, atol=1e-4)
     assert np.linalg.norm(exported.matrix[2:], axis=1).mean() == pytest.approx(GLOVE, rel=1e-3)
+
+
+def test_links_in_one_file_are_split_and_a_large_set_is_sampled_and_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(posts, "KEPT", {"train": 8, "dev": 3, "test": 2})
+    data, pages = tmp_path / "descriptions", tmp_path / posts.ELSEWHERE["descriptions"]
+    (data / "qrels").mkdir(parents=True)
+    pages.parent.mkdir(parents=True)
+    (data / "queries.jsonl").write_text(_lines("q", 20), encoding="utf-8")
+    pages.write_bytes(gzip.compress(_lines("d", 40).encode()))
+    (data / "qrels" / "test.tsv").write_text(
+        "query-id\tcorpus-id\tscore\n" + "".join(f"q{n}\td{n}\t1\n" for n in range(20)), encoding="utf-8"
+    )
+    (found,) = posts.sets(tmp_path, tmp_path / "work", quick=False)
+    links = [path.read_text(encoding="utf-8").splitlines()[1:] for path in found.links.values()]
+    assert dict(zip(found.links, map(len, links), strict=True)) == {"train": 8, "dev": 2, "test": 2}
+    linked = {line.split("\t")[1] for lines in links for line in lines}
+    kept = [json.loads(line)["_id"] for line in found.documents.read_text(encoding="utf-8").splitlines()]
+    assert len(kept) == 12 and {*kept} == linked
+    config = settings(found, "cnn", 0, 128, tmp_path, found.settings)
+    assert (config.training.max_length, config.encoder.max_length) == (128, 128)
+    for split, path in found.links.items():  # a set that is small enough stays as it is
+        (data / "qrels" / f"{split}.tsv").write_bytes(path.read_bytes())
+    (whole,) = posts.sets(tmp_path, tmp_path / "work", quick=False)
+    assert (whole.documents, whole.settings) == (pages, ())
+
+
+def _lines(prefix: str, count: int) -> str:
+    return "".join(json.dumps({"_id": f"{prefix}{n}", "text": "a page"}) + "\n" for n in range(count))

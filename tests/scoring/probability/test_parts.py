@@ -15,7 +15,7 @@ from linker.base.errors import InputError
 from linker.engine.engine import Engine
 from linker.scoring.probability import cutting, drift, features, logistic
 from linker.scoring.probability.features import NAMES, TEXT_NAMES, Describer
-from linker.scoring.probability.measures import auc, brier, brier_gain, calibration_error, noise_floor
+from linker.scoring.probability.fitting import auc, brier, brier_gain, calibration_error, noise_floor
 from linker.scoring.probability.promise import Promise
 from tests.helpers import HashEncoder
 from tests.scoring.ranking.synthetic import documents, judged_queries

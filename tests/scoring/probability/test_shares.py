@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import betaincinv, expit, logit
 
-from linker.scoring.probability.measures import calibration_error
+from linker.scoring.probability.fitting import calibration_error
 from linker.scoring.probability.shares import adapted, estimate_share
 
 PROBABILITIES = st.lists(st.floats(0, 1), min_size=1, max_size=60).map(np.array)

@@ -18,7 +18,7 @@ from indexes.text.features import NAMES
 from linker.base.errors import ConfigError
 from linker.engine.building import create
 from linker.engine.engine import Engine
-from linker.scoring.probability.measures import calibration_error
+from linker.scoring.probability.fitting import calibration_error
 from linker.scoring.ranking import calibration, candidates
 from linker.scoring.ranking.candidates import Pool, PoolSettings, _unique
 from linker.scoring.ranking.forest import Forest

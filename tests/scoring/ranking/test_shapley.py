@@ -15,7 +15,7 @@ from indexes.dtypes import Float64Array
 from linker.base.errors import InputError
 from linker.scoring.ranking.forest import Forest, compact
 from linker.scoring.ranking.ranker import BLENDED, contributions
-from linker.scoring.ranking.tree import Tree
+from linker.scoring.ranking.shapley import Tree
 from tests.scoring.ranking.test_forest import WORKED, grown
 from tests.scoring.ranking.test_pooled import made_pool, pooled_ranker
 
