@@ -89,13 +89,13 @@ def test_the_compiled_loop_is_plain_python(texts: list[str], query: str) -> None
 @compiled
 def test_long_texts_and_queries_are_cut_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
-    texts = [" ".join(f"w{n}" for n in rng.zipf(1.3, size) % 400) for size in (9000, 8192, 300)]
+    texts = [" ".join(f"w{n}" for n in rng.zipf(1.3, size) % 400) for size in (9000, 300)]
     index = ForwardIndex.of([text.replace(" w7 ", ". ") for text in texts])
     words = index.words(" ".join(f"w{n}" for n in rng.integers(0, 600, 1500)))
     assert len(words.hashes) == features.MOST_TERMS and len(words.word) <= features.MOST_WORDS
-    fast = index.describe(words, np.arange(3))
+    fast = index.describe(words, np.arange(2))
     monkeypatch.setattr(kernels, "load", lambda *_: None)
-    np.testing.assert_allclose(fast, index.describe(words, np.arange(3)), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(fast, index.describe(words, np.arange(2)), rtol=1e-5, atol=1e-6)
 
 
 def test_segments_share_their_statistics() -> None:
