@@ -40,7 +40,7 @@ from tests.namespaces import Network, NoNamespacesError
 
 INSIDE = "LINKER_FAULTS_NETWORK"  # set in the process that runs in the network of the hub
 QUIET, AFTER = 8.0, 15.0  # seconds before the fault, and after the cluster is whole again
-SHORT = 10.0  # seconds of a fault with --short
+SHORT, SHORT_AFTER = 10.0, 5.0  # the same with --short: of a fault, and after it
 WHOLE = 240.0  # seconds that the cluster may take to be whole again
 DUTY = (0.9, 0.1)  # seconds for which the slow node is paused, and then runs
 
@@ -58,6 +58,7 @@ class Case:
     master: bool = False
     node: int | None = None  # the node with the small disk
     minority: bool = False  # whether some clients talk only to this node
+    after: float = AFTER
 
 
 def killed(c: Cluster, n: int) -> None:
@@ -183,7 +184,7 @@ def run(c: Cluster, case: Case) -> dict[str, Any]:
         end = time.monotonic()
         case.end(c, n, state)
         whole = c.wait(WHOLE)
-        time.sleep(AFTER)
+        time.sleep(case.after)
         last = time.monotonic()
     c.wait(WHOLE)
     found = {
@@ -235,7 +236,9 @@ def inside(options: argparse.Namespace) -> None:
         c = stack.enter_context(cluster(Network(NODES, os.environ[INSIDE]), Path(folder)))
         for case in CASES:
             if options.only in ("", case.name):
-                found[case.name] = run(c, replace(case, seconds=SHORT) if options.short else case)
+                found[case.name] = run(
+                    c, replace(case, seconds=SHORT, after=SHORT_AFTER) if options.short else case
+                )
                 print(case.name, json.dumps(found[case.name], indent=1), file=sys.stderr, flush=True)
     if options.print:
         print(json.dumps(found))

@@ -1,7 +1,5 @@
 """Brute-force search in numpy: the oracle that every vector backend is compared with."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

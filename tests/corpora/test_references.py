@@ -1,7 +1,5 @@
 """RIS and NBIB become documents: titles, abstracts, lists of authors and keywords, ids that stay unchanged."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -123,11 +121,6 @@ def test_an_old_file_is_read_in_its_encoding(tmp_path: Path) -> None:
     first = next(read_corpus(tmp_path / "x.ris"))
     assert isinstance(first, Document)
     assert first.metadata["authors"][1] == "Roe, Rém"
-
-
-def test_an_abstract_is_a_usual_name_of_the_text(tmp_path: Path) -> None:
-    (document,) = read(tmp_path, "x.csv", "id,title,abstract,keywords\n1,Rain,It rained,a;b\n")
-    assert document == Document("1", "It rained", "Rain", {"keywords": "a;b"})
 
 
 LINES = st.lists(

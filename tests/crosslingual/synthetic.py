@@ -1,7 +1,5 @@
 """Two synthetic languages with a known dictionary: pages share topics, partners share most of their words."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The method `encoder` by passages, with a real sentence-transformers model given by its path."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -97,11 +97,6 @@ def test_a_page_lists_all_its_targets(several: Task, base: Twin) -> None:
     assert (found.scores[found.targets >= 0] >= 0.4 - 1e-6).all()
 
 
-@pytest.mark.usefixtures("divided_once")
-def test_one_of_several_targets_per_page_is_first_by_default(several: Task) -> None:
-    assert right(several, several.train, range(35, 50)) > 0.8
-
-
 def test_a_page_is_listed_once_per_target() -> None:
     """Page 7 has the targets 3 and 5, page 8 the target 4, page 9 no target in its list."""
     targets = np.array([[3, 1, 5, 2], [0, 4, 1, 2], [0, 1, 2, 3]])

@@ -153,15 +153,9 @@ def test_the_command_writes_runs_and_clusters(tmp_path: Path) -> None:
     (tmp_path / "known").write_text("f2 0 e2 1\n")
     out = tmp_path / "out"
     done = linker(
-        "triangulate",
-        first,
-        f"fr-en={second}",
-        "--known",
-        f"fr-en={tmp_path / 'known'}",
-        "--out",
-        out,
+        "triangulate", first, f"fr-en={second}", "--known", f"fr-en={tmp_path / 'known'}", "--out", out,
         "--json",
-    )
+    )  # fmt: skip
     assert json.loads(done.stdout)["linked"] == {"de-en": 2, "fr-en": 2, "de-fr": 2}
     assert sorted(p.name for p in out.glob("*.run")) == ["de-en.run", "de-fr.run", "fr-en.run"]
     lines = [line.split() for line in (out / "de-fr.run").read_text().splitlines()]

@@ -1,7 +1,5 @@
 """Small pages and slow, obvious oracles."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

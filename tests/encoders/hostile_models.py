@@ -4,8 +4,6 @@
 "refused" (an error that names the remedy), "same" (exactly the saved model); anything else is a fault.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import os

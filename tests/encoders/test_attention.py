@@ -1,15 +1,16 @@
 """Recorded weights are the weights that the model used, and zero counts match those of a loop."""
 
-from __future__ import annotations
-
 import dataclasses
+import math
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from linker.encoders.attention import hooked, sparsity
-from linker.encoders.configs import BagConfig, StarConfig
+from linker.encoders.configs import PRESETS, BagConfig, StarConfig
+from linker.encoders.key_inputs import KeyInputs, occurrences
 from linker.encoders.star import StarTransformer
 from linker.encoders.text import TextEncoder, padded
 from linker.encoders.tokens import Vocabulary, WordTokenizer
@@ -74,16 +75,6 @@ def test_recorded_weights_reproduce_the_embedding(name: str) -> None:
     assert list(seen) == list(module.alphas())
 
 
-def test_weights_are_probabilities_over_the_places_that_count() -> None:
-    ids = [[2, 3, 4, 5]]
-    for name, (weights, inside) in record(star(SMALL), ids).items():
-        places = 0 if name.endswith("ring") else 1
-        assert weights.shape == ((3 + 1 + (name == "layers.1.ring"), 1, 4, 3) if places == 0 else (1, 5, 3))
-        assert (weights >= 0).all()
-        assert torch.allclose(weights.sum(places), torch.ones(()))
-        assert (weights[~inside.expand_as(weights)] == 0).all()
-
-
 def test_sparsity_counts_what_a_loop_counts() -> None:
     model = encoder(SMALL)
     assert isinstance(model.module, StarTransformer)
@@ -109,11 +100,6 @@ def test_sparsity_counts_what_a_loop_counts() -> None:
         assert shares == pytest.approx([z / places[name] for z in zeros[name]], abs=1e-6)
 
 
-def test_sparsity_of_nothing_and_of_other_models_is_empty() -> None:
-    assert sparsity(encoder(SMALL), [[], []]) == {}
-    assert sparsity(encoder(BagConfig(dim=4)), IDS) == {}
-
-
 def test_an_error_in_the_model_leaves_no_tap_behind() -> None:
     module = star(SMALL)
     with (
@@ -123,3 +109,48 @@ def test_an_error_in_the_model_leaves_no_tap_behind() -> None:
     ):
         module(torch.tensor([[99]]), torch.ones(1, 1, dtype=torch.bool))
     assert all(attention.hook is None for attention in module.attentions().values())
+
+
+CONFIG = dataclasses.replace(PRESETS["recommended"], dim=12, heads=3, key_inputs=True)
+TEXTS = [[4, 7, 4, 4, 9], [3], [], [5, 6, 7, 8, 5, 6]]
+
+
+def batch() -> tuple[torch.Tensor, torch.Tensor]:
+    width = 8
+    ids = torch.tensor([text + [4] * (width - len(text)) for text in TEXTS])  # not PAD: it must not matter
+    return ids, torch.arange(width)[None] < torch.tensor([len(text) for text in TEXTS])[:, None]
+
+
+def test_occurrences_are_those_of_a_loop() -> None:
+    counts, first = occurrences(*batch())
+    for row, text in enumerate(TEXTS):
+        assert counts[row].tolist() == [*(text.count(t) for t in text), *[1] * (8 - len(text))]
+        assert first[row].tolist() == [*(text.index(t) for t in text), *[0] * (8 - len(text))]
+
+
+def test_features_are_centred_over_distinct_tokens() -> None:
+    inputs = KeyInputs(heads=3, tokens=10)
+    inputs.set_idf(np.array([9, 0, 1, 2, 3, 4, 5, 6, 7, 8]), documents=10)
+    features = inputs.features(*batch())
+    for row, text in enumerate(TEXTS):
+        plain = {
+            t: [float(inputs.idf[t]), math.log(text.count(t)), math.log(1 + 10 * text.index(t) / len(text))]
+            for t in text
+        }
+        for feature in range(3):
+            mean = sum(x[feature] for x in plain.values()) / max(1, len(plain))
+            expected = [*(plain[t][feature] - mean for t in text), *[0.0] * (8 - len(text))]
+            assert features[row, feature].tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_weights_of_zero_change_nothing_and_others_move_the_vector() -> None:
+    torch.manual_seed(0)
+    model = StarTransformer(CONFIG, tokens=10)
+    plain = StarTransformer(dataclasses.replace(CONFIG, key_inputs=False), tokens=10)
+    plain.load_state_dict(model.state_dict(), strict=False)
+    assert torch.equal(model(*batch()), plain(*batch()))
+    assert model.key_inputs is not None
+    with torch.no_grad():
+        model.key_inputs.weight[1] = -0.5  # repeated tokens count less
+    moved = (model(*batch()) - plain(*batch())).abs().amax(1)
+    assert (moved > 1e-4).tolist() == [True, False, False, True]

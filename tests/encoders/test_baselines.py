@@ -1,7 +1,5 @@
 """The CNN against a loop over windows, the GRUs against torch's own bidirectional GRU, text by text without padding."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -9,9 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from linker.encoders.cnn import TextCnn
-from linker.encoders.configs import BiGruConfig, CnnConfig, GruConfig, StarConfig
+from linker.encoders.configs import BiGruConfig, CnnConfig, GruConfig
 from linker.encoders.gru import Gru
-from linker.encoders.star import StarTransformer
 
 LENGTHS = [5, 0, 1, 9, 2]
 CONFIGS: dict[str, CnnConfig | GruConfig] = {
@@ -27,12 +24,10 @@ CONFIGS: dict[str, CnnConfig | GruConfig] = {
     "mean states of two ways": BiGruConfig(6, hidden=4, layers=2, pooling="mean"),
 }
 GRADCHECKED: dict[str, CnnConfig | GruConfig] = {
-    "cnn": CnnConfig(2, widths=(2, 3), filters=2),
-    "gru": GruConfig(3, hidden=2),
-    "bigru": BiGruConfig(2, hidden=2),
-    "bare states": BiGruConfig(2, hidden=2, layers=2, projection=0),
+    "cnn": CnnConfig(2, widths=(2, 3), filters=2), "gru": GruConfig(3, hidden=2),
+    "bigru": BiGruConfig(2, hidden=2), "bare states": BiGruConfig(2, hidden=2, layers=2, projection=0),
     "mean states": BiGruConfig(2, hidden=2, pooling="mean"),
-}
+}  # fmt: skip
 Model = TextCnn | Gru
 
 
@@ -141,32 +136,10 @@ def test_gradcheck_through_every_parameter(name: str) -> None:
     assert all(gradient.abs().max() > 0 for gradient in gradients)
 
 
-@pytest.mark.parametrize("dim", [128, 300])
-def test_the_defaults_have_about_as_many_parameters_as_the_star(dim: int) -> None:
-    def size(model: nn.Module) -> int:
-        return sum(p.numel() for name, p in model.named_parameters() if name != "embedding.weight")
-
-    star = size(StarTransformer(StarConfig(dim), 2))
-    for model in (TextCnn(CnnConfig(dim), 2), Gru(GruConfig(dim), 2), Gru(BiGruConfig(dim), 2)):
-        assert star / 2 < size(model) < 2 * star
-
-
-def test_dropout_is_for_training_only() -> None:
-    model, (ids, mask) = TextCnn(CnnConfig(6, dropout=0.5), 20), batch()
-    assert not torch.equal(model(ids, mask), model(ids, mask))
-    model.eval()
-    assert torch.equal(model(ids, mask), model(ids, mask))
-
-
 def test_what_makes_no_model_is_refused() -> None:
     for_cnn: list[dict[str, Any]] = [
-        {"dim": 0},
-        {"widths": ()},
-        {"widths": (3, 0)},
-        {"filters": 0},
-        {"dropout": 1.0},
-        {"projection": 0},
-    ]
+        {"dim": 0}, {"widths": ()}, {"widths": (3, 0)}, {"filters": 0}, {"dropout": 1.0}, {"projection": 0},
+    ]  # fmt: skip
     for wrong in for_cnn:
         with pytest.raises(ValueError, match="at least"):
             CnnConfig(**wrong)

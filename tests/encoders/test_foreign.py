@@ -1,7 +1,5 @@
 """Folders of sentence-transformers and transformers that contain code: it never runs, whatever loads them."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os
@@ -88,17 +86,15 @@ AUTO = {"AutoConfig": "modeling_evil.EvilConfig", "AutoTokenizer": ["modeling_ev
 @pytest.mark.parametrize(
     ("name", "entries"),
     [
-        ("config.json", {"auto_map": AUTO}),
-        ("tokenizer_config.json", {"auto_map": AUTO}),
+        ("config.json", {"auto_map": AUTO}), ("tokenizer_config.json", {"auto_map": AUTO}),
         ("config.json", {"_attn_implementation": "someone/kernel"}),
         ("sentence_bert_config.json", {"model_args": {"trust_remote_code": True}}),
         ("sentence_bert_config.json", {"model_kwargs": {"device_map": "auto"}}),
-        ("config.json", {"num_hidden_layers": 100_000}),
-        ("config.json", {"vocab_size": 1 << 40}),
+        ("config.json", {"num_hidden_layers": 100_000}), ("config.json", {"vocab_size": 1 << 40}),
         ("config.json", {"transformers_weights": "../../x.safetensors"}),
     ],
-)
-def test_entries_that_name_code_or_are_beyond_bounds_are_refused(
+)  # fmt: skip
+def test_entries_with_code_or_beyond_bounds_are_refused(
     evil: Path, name: str, entries: dict[str, object]
 ) -> None:
     change(evil / name, **entries)

@@ -1,7 +1,5 @@
 """Untrusted graphs: loops, files, functions, endless work, outputs that are no vectors; each refused in one line."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Callable
@@ -149,7 +147,7 @@ def test_bytes_that_are_no_graph(content: bytes) -> None:
         check_graph(content)
 
 
-def test_names_that_are_not_unicode_are_one_line(
+def test_names_beyond_unicode_are_one_line(
     sound: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = Path(shutil.copytree(sound, tmp_path / "m"))
@@ -184,13 +182,10 @@ def outputs(value: float, dim: int = DIM) -> Change:
 @pytest.mark.parametrize(
     ("value", "dim", "reason"),
     [
-        (1e31, DIM, "length is not 1"),
-        (0.1, DIM, "length is not 1"),
-        (float("nan"), DIM, "length is not 1"),
-        (float("inf"), DIM, "length is not 1"),
-        (1, DIM + 1, "vectors of 8 dimensions"),
+        (1e31, DIM, "length is not 1"), (0.1, DIM, "length is not 1"), (float("nan"), DIM, "length is not 1"),
+        (float("inf"), DIM, "length is not 1"), (1, DIM + 1, "vectors of 8 dimensions"),
     ],
-)
+)  # fmt: skip
 def test_vectors_are_of_length_one_and_of_the_model_s_dimension(
     value: float, dim: int, reason: str, sound: Path, tmp_path: Path
 ) -> None:
@@ -227,9 +222,7 @@ class Endless:
         time.sleep(3)
 
 
-def test_a_graph_that_takes_too_long_is_left_and_not_tried_again(
-    sound: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_graph_that_takes_too_long_is_not_tried_again(sound: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onnx_model, "SECONDS", 0.05)
     encoder = load_encoder(sound, light=True)
     assert isinstance(encoder, OnnxEncoder)

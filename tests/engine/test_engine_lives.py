@@ -1,7 +1,5 @@
 """One engine over time: commits of other processes, many threads, closing, and waiting for another writer."""
 
-from __future__ import annotations
-
 import multiprocessing
 import shutil
 import threading
@@ -19,6 +17,8 @@ from indexes.store.records import Manifest
 from indexes.writer import Writer
 from linker.encoders import opened
 from linker.engine import Engine, building
+from linker.engine.following import Retiring
+from linker.engine.snapshot import Snapshot
 from tests.helpers import HashEncoder
 
 CONTEXT = multiprocessing.get_context("spawn")
@@ -73,7 +73,7 @@ def test_a_search_without_a_commit_opens_nothing(engine: Engine, monkeypatch: py
     assert engine.collection is before
 
 
-def test_a_search_leaves_it_to_a_change_of_its_engine_to_open_the_commit(
+def test_a_search_leaves_opening_to_a_change_of_its_engine(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To open it takes many times as long as a search."""
@@ -217,9 +217,7 @@ def test_threads_share_an_engine_while_another_process_commits(engine: Engine) -
     assert len(ids(engine)) == 2 + processes * 2 * (12 - 4)
 
 
-def test_threads_load_the_encoder_once_and_use_it_in_turn(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_threads_load_an_encoder_once_and_take_turns(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     inside, loaded, problems = threading.Lock(), list[str](), list[str]()
 
     class Alone(HashEncoder):
@@ -334,6 +332,37 @@ def test_changes_applied_together_are_those_made_one_by_one(engine: Engine, tmp_
     assert list(engine.documents()) == list(alone.documents()) != []
     assert engine.apply(["x"]) == [False]
     assert engine.collection.manifest.generation == generation + 1
+
+
+class Watched:
+    """Says which thread released it."""
+
+    def __init__(self, released: list[str]) -> None:
+        self._released = released
+
+    def __del__(self) -> None:
+        self._released.append(threading.current_thread().name)
+
+
+def test_its_thread_releases_what_it_keeps() -> None:
+    retiring, released = Retiring(), list[str]()
+    for _ in range(3):
+        retiring.put(Watched(released))
+    retiring.close()
+    retiring.put(Watched(released))
+    retiring.close()
+    assert released == ["release generations"] * 4
+    assert retiring._thread is None
+
+
+def test_an_engine_retires_each_generation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    building.create(tmp_path / "i", encoder="none")
+    with Engine.open(tmp_path / "i") as engine:
+        kept: list[object] = []
+        monkeypatch.setattr(engine._retiring, "put", kept.append)
+        engine.add([Document("a", "some text")])
+        engine.delete(["a"])
+        assert [len(each.collection) for each in kept if isinstance(each, Snapshot)] == [0, 1]
 
 
 def test_a_directory_may_be_text(engine: Engine) -> None:

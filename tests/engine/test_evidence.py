@@ -1,7 +1,5 @@
 """The words that support a link, compared with a slow and obvious count over all documents."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math
@@ -12,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from indexes.interface import Document
 from indexes.text.analysis import Analysis
-from linker.engine.building import BuildOptions, build
+from linker.engine.building import BuildOptions, build, create
 from linker.engine.engine import Engine
 from linker.engine.evidence import (
     AROUND,
@@ -26,7 +25,8 @@ from linker.engine.evidence import (
     rarest_words,
     sentences,
 )
-from linker.engine.folding import copies
+from linker.engine.folding import Folded, copies, fold
+from linker.scoring.groups.copies import THRESHOLD, normalised_words, shingles
 from tests.helpers import sentence
 
 
@@ -114,12 +114,6 @@ def test_the_passage_is_the_heaviest_sentence_by_a_slow_count(tmp_path: Path) ->
     assert len(chosen) > 2
 
 
-def test_a_word_says_more_the_fewer_sentences_of_the_text_have_it(tmp_path: Path) -> None:
-    engine = engine_of(tmp_path, ["alpha beta", "a vote"])
-    text = "Alpha one.\nAlpha two.\nBeta six.\nAlpha ten."
-    assert quoted(text, evidence(engine.collection, "alpha beta", text).passage)["passage"] == "Beta six."
-
-
 def test_a_passage_is_quoted_with_its_offset_and_shown_in_an_excerpt(tmp_path: Path) -> None:
     engine = engine_of(tmp_path, ["Floods in Valencia", "a vote", "The town's flooded street"])
     text = "A vote was held. " * 30 + "Floods hit Valencia! " + "Nothing else. " * 30
@@ -163,3 +157,64 @@ def test_copies_by_the_rarest_words_are_those_by_the_whole_text(tmp_path: Path) 
             assert len(query.split()) == RAREST
             assert set(query.split()) <= set(document.text.split()) & others
     assert set(copies(engine, engine.document("d3"))) == {"d60", "d61"}
+
+
+def oracle(texts: list[str], threshold: float) -> list[Folded]:
+    """Compare each text with each leader, set by set."""
+    groups: list[list[int]] = []
+    sets = [shingles(normalised_words(t)) for t in texts]
+    for i, words in enumerate(sets):
+        for group in groups:
+            leader = sets[group[0]]
+            equal = bool(words) and normalised_words(texts[i]) == normalised_words(texts[group[0]])
+            if equal or (words | leader and len(words & leader) / len(words | leader) >= threshold):
+                group.append(i)
+                break
+        else:
+            groups.append([i])
+    return [Folded(g[0], tuple(g[1:])) for g in groups]
+
+
+WORDS = st.lists(
+    st.sampled_from(["flood", "water", "rain", "plaza", "calle", "RT", "@ana", "…"]), max_size=8
+).map(" ".join)
+
+
+@given(st.lists(WORDS, max_size=12), st.sampled_from([0.3, 0.5, THRESHOLD, 1.0]))
+def test_it_is_what_comparing_all_pairs_gives(texts: list[str], threshold: float) -> None:
+    assert fold(texts, threshold) == oracle(texts, threshold)
+
+
+def test_a_retweet_and_its_address_change_nothing() -> None:
+    post = "Heavy rain floods Valencia's old town https://t.co/abc"
+    assert fold([post, "RT @maria: " + post.upper(), "Fire in the old town"]) == [Folded(0, (1,)), Folded(2)]
+
+
+def test_whom_a_copy_mentions_changes_nothing() -> None:
+    post = "Heavy rain floods the old town"
+    assert fold([f"{post} @ana @bo @cyd", f"@dan @eve {post} https://t.co/abc"]) == [Folded(0, (1,))]
+
+
+def test_one_word_more_folds_and_another_story_does_not() -> None:
+    post = "streets under a metre of water after the heaviest rain for thirty years in Valencia"
+    assert fold([post, post + " today", "streets closed after a metre of snow"]) == [
+        Folded(0, (1,)),
+        Folded(2),
+    ]
+
+
+def test_chinese_is_compared_by_characters() -> None:
+    assert fold(["瓦伦西亚老城区被大雨淹没了", "瓦伦西亚老城区被大雨淹没", "北京今天有风"]) == [
+        Folded(0, (1,)),
+        Folded(2),
+    ]
+
+
+@pytest.mark.parametrize("number", [3, 150])
+def test_all_copies_are_found_however_many(tmp_path: Path, number: int) -> None:
+    create(tmp_path / "index")
+    engine = Engine(tmp_path / "index")
+    text = "streets under a metre of water after the heaviest rain for thirty years"
+    engine.add([Document("first", text), *(Document(f"c{i}", f"RT @u{i}: {text}") for i in range(number)),
+                *(Document(f"other{i}", f"{i} streets of the town have no water") for i in range(200))])  # fmt: skip
+    assert sorted(copies(engine, engine.document("first"))) == sorted(f"c{i}" for i in range(number))

@@ -68,12 +68,6 @@ def test_a_weak_dense_side_is_left_out() -> None:
     assert result.queries == QUERIES and len(result.candidates) == 2 + len(fusions())
 
 
-def test_a_weak_bm25_side_is_left_out() -> None:
-    bm25 = ranking([at_rank(q, 0) for q in range(QUERIES)])
-    dense = ranking([at_rank(q, 1, noise=1) for q in range(QUERIES)])
-    assert tune(bm25, dense, WANTED).chosen.mode == "dense"
-
-
 def test_sides_that_complete_each_other_become_a_hybrid() -> None:
     # Both have every relevant row at rank 2, below noise that the other retriever does not share.
     bm25 = ranking([at_rank(q, 2) for q in range(QUERIES)])

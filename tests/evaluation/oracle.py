@@ -1,7 +1,5 @@
 """trec_eval's measures the slow and obvious way: one ranked list of relevances per topic, loops, no arrays."""
 
-from __future__ import annotations
-
 import math
 import random
 import struct

@@ -1,7 +1,5 @@
 """The three commands as run by a user."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -47,13 +45,8 @@ def test_the_default_is_the_official_set_and_c(files: tuple[Path, Path, Path]) -
     lines = [line.split() for line in invoke("evaluate", *files[:2]).stdout.splitlines()]
     assert lines[:3] == [["runid", "all", "one"], ["num_q", "all", "3"], ["num_ret", "all", "4"]]
     assert [name for name, _, _ in lines][5:11] == [
-        "map",
-        "gm_map",
-        "Rprec",
-        "bpref",
-        "recip_rank",
-        "iprec_at_recall_0.00",
-    ]
+        "map", "gm_map", "Rprec", "bpref", "recip_rank", "iprec_at_recall_0.00",
+    ]  # fmt: skip
     assert (
         len(lines) == 30
         and invoke("evaluate", *files[:2], "-c").stdout.splitlines()[1] == "num_q                 \tall\t3"
@@ -76,7 +69,7 @@ def test_switches(files: tuple[Path, Path, Path]) -> None:
     assert json.loads(near.stdout)["measures"]["map"] == 0.5
 
 
-def test_an_identical_judgement_is_dropped_with_a_warning_and_a_contradiction_refused(
+def test_a_repeated_judgement_is_dropped_and_a_contradiction_refused(
     files: tuple[Path, Path, Path],
 ) -> None:
     qrels, run, other = files

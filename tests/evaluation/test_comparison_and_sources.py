@@ -1,7 +1,5 @@
 """Runs side by side, and runs from dicts and frames."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
@@ -85,7 +83,7 @@ def test_plots(runs: list[Path], tmp_path: Path, suffix: str) -> None:
         plot_differences(compare(QRELS, runs, "map", samples=100), tmp_path / "plot.pdf")
 
 
-def test_a_picture_that_finds_no_room_leaves_the_old_one(
+def test_no_room_leaves_the_old_picture(
     runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_: int) -> None:

@@ -1,8 +1,9 @@
 """RBP, ERR, infAP and judged@k against the tools that define them; names as papers spell them."""
 
-from __future__ import annotations
-
+import gzip
+import json
 import random
+from pathlib import Path
 
 import ir_measures
 import pytest
@@ -12,6 +13,7 @@ from ir_measures import ERR, Judged
 from linker.base.errors import InputError
 from linker.evaluation import evaluate
 from linker.evaluation.names import parse
+from tests.helpers import shared_data
 
 Nested = dict[str, dict[str, int]]
 
@@ -89,12 +91,10 @@ def test_names_as_papers_and_ir_measures_spell_them() -> None:
     ("name", "reason"),
     [
         ("P(rel=2)@5", "takes no parameter 'rel': give the relevance level"),
-        ("RBP(p=2)", "a persistence must lie between 0 and 1"),
-        ("RBP(p=0.8)@10", "takes no parameter"),
-        ("nonsense(p=1)", "takes no parameter"),
-        ("judged@0", "must be a positive integer"),
+        ("RBP(p=2)", "a persistence must lie between 0 and 1"), ("RBP(p=0.8)@10", "takes no parameter"),
+        ("nonsense(p=1)", "takes no parameter"), ("judged@0", "must be a positive integer"),
     ],
-)
+)  # fmt: skip
 def test_what_a_name_cannot_say(name: str, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         parse(name)
@@ -103,3 +103,43 @@ def test_what_a_name_cannot_say(name: str, reason: str) -> None:
 def test_err_needs_relevances_up_to_four() -> None:
     with pytest.raises(InputError, match=r"relevances of 0 to 4, and there is 5"):
         evaluate({"q": {"a": 5}}, {"q": {"a": 1.0}}, "ERR@20")
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def test_bm25s_on_tweets_equals_trec_eval(tmp_path: Path) -> None:
+    bm25s = pytest.importorskip("bm25s", reason="the extra 'bench' is not installed")
+    folder = shared_data("tweets2claims")
+    corpus, queries = read(folder / "corpus.jsonl.gz"), read(folder / "queries.jsonl.gz")
+    with (folder / "qrels" / "test.tsv").open() as lines:
+        links = [line.split() for line in list(lines)[1:]]
+    judged: dict[str, dict[str, int]] = {}
+    for topic, document, relevance in links:
+        judged.setdefault(topic, {})[document] = int(relevance)
+    asked = [q for q in queries if q["_id"] in judged]
+    index = bm25s.BM25()
+    index.index(
+        bm25s.tokenize([f"{d['title']} {d['text']}" for d in corpus], show_progress=False),
+        show_progress=False,
+    )
+    tokens = bm25s.tokenize([q["text"] for q in asked], show_progress=False)
+    found, scores = index.retrieve(tokens, k=100, show_progress=False)
+    rows = [
+        f"{q['_id']} Q0 {corpus[d]['_id']} {rank} {score:.6f} bm25s\n"
+        for q, ids, values in zip(asked, found.tolist(), scores.tolist(), strict=True)
+        for rank, (d, score) in enumerate(zip(ids, values, strict=True))
+    ]
+    (tmp_path / "run").write_text("".join(rows))
+    with (tmp_path / "run").open() as lines:
+        run = pytrec_eval.parse_run(lines)
+    values = pytrec_eval.RelevanceEvaluator(judged, {"official", "ndcg", "success.1,5"}).evaluate(run)
+    mine = evaluate(folder / "qrels" / "test.tsv", tmp_path / "run", ["official", "ndcg", "success.1,5"])
+    assert mine.num_answered == len(judged) == 202
+    for name, value in mine.items():
+        if name != "num_q":
+            expected = pytrec_eval.compute_aggregated_measure(name, [v[name] for v in values.values()])
+            assert f"{value:.4f}" == f"{expected:.4f}", name
+    assert mine["recip_rank"] > 0.6

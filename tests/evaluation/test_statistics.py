@@ -1,7 +1,5 @@
 """Worked numbers and scipy as the oracle for correlations, tests, intervals and corrections."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -36,12 +34,10 @@ def test_williams_from_raw_scores() -> None:
 @pytest.mark.parametrize(
     ("args", "reason"),
     [
-        ((0.5, 0.4, 1.0, 50), "perfectly"),
-        ((0.5, 0.4, -1.0, 50), "perfectly"),
-        ((0.5, 0.4, 0.3, 3), "three"),
-        ((math.nan, 0.4, 0.3, 50), "constant"),
+        ((0.5, 0.4, 1.0, 50), "perfectly"), ((0.5, 0.4, -1.0, 50), "perfectly"),
+        ((0.5, 0.4, 0.3, 3), "three"), ((math.nan, 0.4, 0.3, 50), "constant"),
     ],
-)
+)  # fmt: skip
 def test_williams_says_why_it_is_undefined(args: tuple[float, float, float, int], reason: str) -> None:
     result = williams(*args)
     assert math.isnan(result.p) and reason in result.reason

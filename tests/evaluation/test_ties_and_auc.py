@@ -1,7 +1,5 @@
 """Bounds over every order of ties, by trying every order; AUC by counting pairs; tie counts; undefined topics."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

@@ -1,7 +1,5 @@
 """Shared by the fault tests: a process that changes an index and dies on request, and an index's full content."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Nodes of a cluster that die under clients: the counts of the fault benchmark, and one real fault."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -56,14 +56,12 @@ def filtered(out: Path, mode: str) -> list[tuple[tuple[str, ...], list[float]]]:
 
 changes = st.lists(
     st.one_of(
-        st.tuples(st.just("add"), st.integers(1, 40)),
-        st.tuples(st.just("delete"), st.integers(1, 30)),
-        st.tuples(st.just("again"), st.integers(1, 5)),
-        st.tuples(st.just("compact"), st.just(0)),
+        st.tuples(st.just("add"), st.integers(1, 40)), st.tuples(st.just("delete"), st.integers(1, 30)),
+        st.tuples(st.just("again"), st.integers(1, 5)), st.tuples(st.just("compact"), st.just(0)),
     ),
     min_size=2,
     max_size=8,
-)
+)  # fmt: skip
 
 
 @pytest.mark.slow
@@ -147,9 +145,7 @@ def test_nothing_to_compact_commits_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["hnsw", "ivfpq"])
-def test_approximate_structures_are_built_again(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_structures_are_built_again(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored_vectors, "FaissIndex", functools.partial(FaissIndex, exact_below=100))
     rng = np.random.default_rng(4)
     count, manifest = 1200, Manifest(vectors=kind, encoder=EMPTY.encoder)

@@ -1,7 +1,5 @@
 """The ledger under SIGKILL at any moment, a full disk, a read-only folder: nothing acknowledged is lost."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import random

@@ -1,14 +1,18 @@
 """SIGKILL at every fault point of every change: all or nothing, and repeating the change ends as if undisturbed."""
 
+import random
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from indexes.interface import IndexesError
 from indexes.store import manifest as manifests
+from linker.engine import building
 from tests.faults.support import KILLED, Worker, assert_tidy, content
 from tests.helpers import ROOT, write_corpus
 
@@ -60,13 +64,11 @@ def arguments(change: str, folder: Path) -> list[Path]:
     return [folder / named[change]] if change in named else []
 
 
-def begin(change: str, folder: Path, out: Path) -> dict[str, Any] | None:
-    """Create the initial state for the change; return its content."""
+def begin(change: str, folder: Path, out: Path) -> None:
+    """Create the initial state for the change."""
     shutil.rmtree(out, ignore_errors=True)
-    if change in BUILDS:
-        return None
-    shutil.copytree(folder / ("several" if change == "merge" else "base"), out)
-    return content(out)
+    if change not in BUILDS:
+        shutil.copytree(folder / ("several" if change == "merge" else "base"), out)
 
 
 def test_every_point_is_passed(folder: Path, worker: Worker, tmp_path: Path) -> None:
@@ -82,7 +84,8 @@ def test_every_point_is_passed(folder: Path, worker: Worker, tmp_path: Path) -> 
 @pytest.mark.parametrize("change", CHANGES)
 def test_killed_at_each_point(change: str, folder: Path, worker: Worker, tmp_path: Path) -> None:
     out, given = tmp_path / "i", arguments(change, folder)
-    before = begin(change, folder, out)
+    begin(change, folder, out)
+    before = None if change in BUILDS else content(out)
     passed = worker.make(change, *given, out)
     after = content(out)
     assert (after == before) == (change == "merge")
@@ -109,3 +112,63 @@ def is_beginning(found: dict[str, Any] | None, whole: dict[str, Any]) -> bool:
     documents, vectors = found["documents"], found["vectors"]
     same: bool = documents == whole["documents"][: len(documents)]
     return same and vectors == whole["vectors"][: len(vectors)] and len(vectors) == 64 * len(documents)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = write_corpus(tmp_path / "c.jsonl", 1500)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for place in range(0, len(lines), 100):
+        lines[place] = lines[place][:-20]  # not JSON
+        lines[place + 1] = lines[place + 2]  # a duplicate id
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.slow
+def test_kills_during_a_background_merge_and_commits_lose_nothing(tmp_path: Path, worker: Worker) -> None:
+    base, out, acknowledged = tmp_path / "base", tmp_path / "i", tmp_path / "acknowledged"
+    worker.make("build", write_corpus(tmp_path / "c.jsonl", 100), base)
+    shutil.copytree(base, out)
+    begin = time.monotonic()
+    passed = worker.make("stream", acknowledged, out)
+    duration, whole = time.monotonic() - begin, content(out)
+    assert passed["merge.ended"] > 0
+    assert len(manifests.load(out).segments) < 4
+    moments = [f"{point}:1" for point in passed if point.startswith("merge.")] + [""] * 8
+    rng, kills = random.Random(3), 0
+    for fault in moments:
+        shutil.rmtree(out)
+        shutil.copytree(base, out)
+        acknowledged.write_text("", encoding="utf-8")
+        after = None if fault else rng.uniform(0.2 * duration, duration)
+        kills += worker.ask("stream", acknowledged, out, fault=fault, after=after)["status"] == KILLED
+        found, durable = content(out)["documents"], acknowledged.read_text(encoding="utf-8").split()
+        assert found == whole["documents"][: len(found)]
+        assert not durable or durable[-1] in {document.id for document in found}
+        for change in ("merge", "compact"):
+            worker.make(change, out)
+            assert content(out)["documents"] == found
+        assert_tidy(out)
+    assert kills > 4
+
+
+def test_resuming_a_finished_build_changes_nothing(tmp_path: Path, corpus: Path) -> None:
+    out = tmp_path / "out"
+    first = building.build([corpus], out, building.BuildOptions())
+    before = (out / manifests.NAME).read_bytes()
+    again = building.build([corpus], out, building.BuildOptions(), resume=True)
+    assert (again.documents, again.added, again.quarantined) == (first.documents, 0, 0)
+    assert (out / manifests.NAME).read_bytes() == before
+
+
+def test_resume_refuses_another_corpus_and_options(tmp_path: Path, corpus: Path, worker: Worker) -> None:
+    out = tmp_path / "out"
+    assert worker.ask("build", corpus, out, fault="commit.ended:2")["status"] == KILLED
+    with pytest.raises(IndexesError, match="already holds an index"):
+        building.build([corpus], out, building.BuildOptions())
+    with pytest.raises(IndexesError, match="another `encoder`"):
+        building.build([corpus], out, building.BuildOptions(), resume=True)
+    corpus.write_text('{"id": "a", "text": "Another one."}\n', encoding="utf-8")
+    with pytest.raises(IndexesError, match="have changed since"):
+        building.build([corpus], out, building.BuildOptions(), resume=True)

@@ -1,7 +1,5 @@
 """Nothing counts before it is on disk: every file is flushed after its last write, and so are its folders."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`python -m tests.fuzz`: feed mutated inputs to every reader of foreign files, and report the outcomes."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

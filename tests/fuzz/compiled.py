@@ -1,7 +1,5 @@
 """Inputs to the compiled parts: postings, texts and vectors; numpy or Python must give the same results."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections.abc import Sequence
@@ -38,11 +36,9 @@ def search_postings(work: Path) -> tuple[Sequence[bytes], Run]:
         assert segments, "the file was not read"
         terms = [int(t) for segment in segments for t in segment.terms[:40]]
         queries = [
-            dict.fromkeys(terms[:3], 1),
-            {t: n + 1 for n, t in enumerate(terms[3:9])},
-            {7: 1},
+            dict.fromkeys(terms[:3], 1), {t: n + 1 for n, t in enumerate(terms[3:9])}, {7: 1},
             dict.fromkeys(terms, 9),
-        ]
+        ]  # fmt: skip
         allowed = np.arange(sum(s.documents for s in segments)) % 3 > 0
         pairs: list[list[Bm25Scorer] | list[FieldScorer]] = [
             [Bm25Scorer(segments) for _ in range(2)],

@@ -1,7 +1,5 @@
 """Corpora, queries and pages: each record is accepted or goes to quarantine, and accepted ones can be stored."""
 
-from __future__ import annotations
-
 import gzip
 import tempfile
 from pathlib import Path
@@ -116,17 +114,9 @@ PAGES = (
     '{"id": "f2", "title": "R", "text": "Trois. Quatre.", "langlinks": {"en": "e1"}, "language": "fr"}\n'
 )
 JSON_TOKENS = (
-    '"_id"',
-    '"id"',
-    '"text"',
-    '"title"',
-    '"metadata"',
-    "1e400",
-    "\\ud800",
-    "123456789012345678901234567890",
-    "[[",
-    "NaN",
-)
+    '"_id"', '"id"', '"text"', '"title"', '"metadata"', "1e400", "\\ud800", "123456789012345678901234567890",
+    "[[", "NaN",
+)  # fmt: skip
 
 TARGETS = [
     file_target("jsonl", "c.jsonl", consume_jsonl, [JSONL], JSON_TOKENS, cases=800),
@@ -140,11 +130,7 @@ TARGETS = [
     file_target("queries-jsonl", "q.jsonl", read_queries, [JSONL], JSON_TOKENS, cases=300),
     file_target("pages", "fr.jsonl", read_pages, [PAGES, JSONL], JSON_TOKENS, cases=300),
     file_target(
-        "bucc-ids",
-        "links.tsv",
-        prepare_links,
-        ["".join(f"fr{n}\tT_{n}\n" for n in range(6))],
-        ("\t",),
+        "bucc-ids", "links.tsv", prepare_links, ["".join(f"fr{n}\tT_{n}\n" for n in range(6))], ("\t",),
         cases=200,
     ),
     file_target(
@@ -156,22 +142,9 @@ TARGETS = [
         strip_markup,
         [WIKI],
         (
-            "{{",
-            "}}",
-            "{|",
-            "|}",
-            "[[",
-            "]]",
-            "|",
-            "<ref",
-            "<ref>",
-            "</ref>",
-            "<!--",
-            "-->",
-            "<math",
-            "[http://a",
-            "<a",
+            "{{", "}}", "{|", "|}", "[[", "]]", "|", "<ref", "<ref>", "</ref>", "<!--", "-->", "<math",
+            "[http://a", "<a",
         ),
         cases=300,
     ),
-]
+]  # fmt: skip

@@ -4,8 +4,6 @@ A target may accept an input, or raise one of our errors. Anything else is a fau
 assertion in the target, a signal, more than `SECONDS` or `MEMORY` for one input. The input is saved under crashes/.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import importlib
 import json

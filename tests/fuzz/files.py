@@ -1,7 +1,5 @@
 """Shared code of targets that read one file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """HNSW graphs in FAISS's format with a wrong structure, as an attacker would make them."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs and judgements against a slow reader; links, pairs, grades, predictions, the ledger, entities, filters."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import re
@@ -29,20 +27,9 @@ RUN = "q1 Q0 d1 1 12.5 name\nq1 Q0 d2 2 -1e-3 name\n\nq2\tQ0\tdé\t1\t3\tname mo
 QRELS = "q1 0 d1 1\nq1 0 d2 0\nq2 0 dé -1\nq10 0 d1 12\n"
 BEIR = "query-id\tcorpus-id\tscore\nq1\td1\t1\nq2\td2\t+2\n"
 TREC_TOKENS = (
-    " ",
-    "\t",
-    "\x0b",
-    "\x0c",
-    "\x1f",
-    "q1 Q0 d1 1 1 x\n",
-    "q1 0 d1 1\n",
-    "score",
-    "1e5",
-    "nan",
-    "-.",
-    "1.5e",
+    " ", "\t", "\x0b", "\x0c", "\x1f", "q1 Q0 d1 1 1 x\n", "q1 0 d1 1\n", "score", "1e5", "nan", "-.", "1.5e",
     "00000000000001.5",
-)
+)  # fmt: skip
 HEADERS = (b"score", b"relevance", b"rel", b"label")
 
 Table = Mapping[str, Mapping[str, float]]
@@ -139,13 +126,9 @@ def check_ledger(path: Path) -> None:
 
 
 METADATA: list[dict[str, Any]] = [
-    {"a": 1, "b": ["x", "y"]},
-    {"a": "1"},
-    {"b": "x", "c": None},
-    {"a": 1.5, "c": {"a": 1}},
-    {"a": True, "b": [["x"], 2]},
-    {},
-]
+    {"a": 1, "b": ["x", "y"]}, {"a": "1"}, {"b": "x", "c": None}, {"a": 1.5, "c": {"a": 1}},
+    {"a": True, "b": [["x"], 2]}, {},
+]  # fmt: skip
 
 
 def check_filter(path: Path) -> None:
@@ -189,20 +172,12 @@ TARGETS = [
     file_target("qrels-gzip", "x.qrels.gz", read_qrels, [gzip.compress(QRELS.encode(), mtime=0)], cases=400),
     file_target("ledger", "l.jsonl", check_ledger, [LEDGER], ('"verdict"', "\n"), cases=800),
     file_target(
-        "filter",
-        "where",
-        check_filter,
-        ["a=1\nb=x\nb=y", "c=2", "b=2"],
-        ("=", "a=", "=1", "\n", "true", "1.5"),
-        cases=800,
+        "filter", "where", check_filter, ["a=1\nb=x\nb=y", "c=2", "b=2"],
+        ("=", "a=", "=1", "\n", "true", "1.5"), cases=800,
     ),
     file_target(
-        "entities",
-        "e.jsonl",
-        check_entities,
-        ['{"key": "k", "entities": [["Paris", "LOC"]]}\n'],
-        ('"key"', '"entities"'),
-        400,
+        "entities", "e.jsonl", check_entities, ['{"key": "k", "entities": [["Paris", "LOC"]]}\n'],
+        ('"key"', '"entities"'), 400,
     ),
     file_target("translations", "t.jsonl", ScriptedTranslator.read, [SCRIPTED], ('"source"', '"text"'), 400),
     file_target(
@@ -210,36 +185,20 @@ TARGETS = [
     ),
     file_target("pairs", "p.jsonl", read_pairs, [PAIRS], ('"text1"', '"score"', "NaN", "1e999"), 400),
     file_target(
-        "pairs-tsv",
-        "p.tsv",
-        read_pairs,
-        ["_id\ttext1\ttext2\tscore\np\ta\tb\t2\n"],
-        ("\t", "nan", "inf"),
+        "pairs-tsv", "p.tsv", read_pairs, ["_id\ttext1\ttext2\tscore\np\ta\tb\t2\n"], ("\t", "nan", "inf"),
         300,
     ),
     file_target("news", "n.jsonl", read_news, [NEWS], ('"text1"', '"overall"', "NaN"), 400),
     file_target(
-        "predictions",
-        "p.tsv",
-        lambda path: read_predictions(path, GRADED),
-        [PREDICTED],
-        ("\t", "id", "score"),
-        300,
+        "predictions", "p.tsv", lambda path: read_predictions(path, GRADED), [PREDICTED],
+        ("\t", "id", "score"), 300,
     ),
     file_target(
-        "matrix",
-        "v.npy",
-        read_vectors,
-        [_npy()],
-        ("'descr'", "'|O'", "'<f4'", "'shape'", "(", ")", "True"),
+        "matrix", "v.npy", read_vectors, [_npy()], ("'descr'", "'|O'", "'<f4'", "'shape'", "(", ")", "True"),
         400,
     ),
     file_target(
-        "links",
-        "links",
-        lambda path: read_links(path, (4, None), (4, None)),
-        ["0 1\n2 3\n1 1\n"],
-        (" ", "\n"),
-        300,
+        "links", "links", lambda path: read_links(path, (4, None), (4, None)), ["0 1\n2 3\n1 1\n"],
+        (" ", "\n"), 300,
     ),
-]
+]  # fmt: skip

@@ -1,7 +1,5 @@
 """Model folders: config.json, weights, tokenizer and checkpoint from an untrusted source."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -48,15 +46,9 @@ def folder_target(name: str, file: str, cases: int) -> Target:
         return sound, run
 
     words = (
-        b'"kind"',
-        b'"model"',
-        b'"dim"',
-        b'"layers"',
-        b'"max_length"',
-        b'"dtype"',
-        b'"data_offsets"',
+        b'"kind"', b'"model"', b'"dim"', b'"layers"', b'"max_length"', b'"dtype"', b'"data_offsets"',
         b'"F32"',
-    )
+    )  # fmt: skip
     return Target(name, prepare, words, cases=cases, preload=TORCH)
 
 
@@ -144,13 +136,10 @@ TARGETS = [
         "encoder-graph", graph, (b"Loop", b"If", b"Expand", b"location", b"vectors"), cases=400, preload=TORCH
     ),
     Target(
-        "checkpoint",
-        checkpoint,
-        (b'"random"', b'"progress"', b'"dtype"', b'"shape"'),
-        cases=300,
+        "checkpoint", checkpoint, (b'"random"', b'"progress"', b'"dtype"', b'"shape"'), cases=300,
         preload=TORCH,
     ),
     Target(
         "pieces-weights", pieces, (b'"dtype"', b'"data_offsets"', b'"shape"', b'"BF16"', b'"I64"'), cases=300
     ),
-]
+]  # fmt: skip

@@ -1,7 +1,5 @@
 """Inputs made from sound ones: bytes, numbers, lines and JSON values changed at random, from one seed."""
 
-from __future__ import annotations
-
 import json
 import random
 import re
@@ -11,56 +9,14 @@ from typing import Any
 
 LONGEST = 1 << 17  # maximum bytes of an input
 INTEGERS = (
-    0,
-    1,
-    -1,
-    2,
-    3,
-    7,
-    8,
-    15,
-    16,
-    31,
-    63,
-    64,
-    127,
-    128,
-    255,
-    256,
-    4095,
-    4096,
-    4097,
-    32767,
-    32768,
-    65535,
-    65536,
-    (1 << 31) - 1,
-    1 << 31,
-    (1 << 32) - 1,
-    1 << 32,
-    (1 << 62),
-    (1 << 63) - 1,
-    -(1 << 63),
+    0, 1, -1, 2, 3, 7, 8, 15, 16, 31, 63, 64, 127, 128, 255, 256, 4095, 4096, 4097, 32767, 32768, 65535,
+    65536, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 32, (1 << 62), (1 << 63) - 1, -(1 << 63),
     (1 << 64) - 1,
-)
+)  # fmt: skip
 NUMBERS = (
-    *(str(n).encode() for n in INTEGERS),
-    b"1e308",
-    b"1e999",
-    b"-1e-320",
-    b"nan",
-    b"inf",
-    b"-inf",
-    b"0x10",
-    b"1_000",
-    b"",
-    b"9" * 400,
-    "٣".encode(),
-    b"-0",
-    b"+1",
-    b".5",
-    b"5.",
-)
+    *(str(n).encode() for n in INTEGERS), b"1e308", b"1e999", b"-1e-320", b"nan", b"inf", b"-inf", b"0x10",
+    b"1_000", b"", b"9" * 400, "٣".encode(), b"-0", b"+1", b".5", b"5.",
+)  # fmt: skip
 TOKENS = (
     b"\0",
     b"\n",
@@ -97,35 +53,10 @@ TOKENS = (
     b"a" * 300,
 )
 VALUES: tuple[Any, ...] = (
-    None,
-    True,
-    False,
-    0,
-    1,
-    -1,
-    1.5,
-    1e308,
-    1 << 31,
-    1 << 40,
-    1 << 63,
-    -(1 << 63),
-    100_000,
-    "",
-    "x",
-    "0",
-    "../../x",
-    "/dev/zero",
-    "\0",
-    "\ud7ff\x1b]0;x\7",
-    "a" * 1000,
-    [],
-    {},
-    [[]],
-    [None],
-    [1, "a"],
-    {"": None},
+    None, True, False, 0, 1, -1, 1.5, 1e308, 1 << 31, 1 << 40, 1 << 63, -(1 << 63), 100_000, "", "x", "0",
+    "../../x", "/dev/zero", "\0", "\ud7ff\x1b]0;x\7", "a" * 1000, [], {}, [[]], [None], [1, "a"], {"": None},
     {"a": {"b": []}},
-)
+)  # fmt: skip
 
 Change = Callable[[random.Random, bytearray, "Material"], None]
 
@@ -241,25 +172,9 @@ def delete_line(rng: random.Random, data: bytearray, _: Material) -> None:
 
 
 CHANGES: tuple[Change, ...] = (
-    flip_bits,
-    flip_bits,
-    set_bytes,
-    set_integer,
-    set_integer,
-    set_integer,
-    set_float,
-    set_number,
-    set_number,
-    truncate,
-    delete,
-    repeat,
-    insert_token,
-    insert_token,
-    replace_by_token,
-    splice,
-    swap_lines,
-    delete_line,
-)
+    flip_bits, flip_bits, set_bytes, set_integer, set_integer, set_integer, set_float, set_number, set_number,
+    truncate, delete, repeat, insert_token, insert_token, replace_by_token, splice, swap_lines, delete_line,
+)  # fmt: skip
 
 
 def _json_changed(rng: random.Random, data: bytes) -> bytes | None:

@@ -1,7 +1,5 @@
 """The fuzzer in a separate process: it forks, which a process with threads must not do."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The compiled parts under AddressSanitizer and UndefinedBehaviorSanitizer, in a separate copy of the tree."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -9,7 +7,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +16,9 @@ from tests.fuzz.engine import CRASHES, HERE, SANITIZED
 ROOT = HERE.parents[1]
 PARTS = ("scan", "postings", "features")
 FLAGS = (
-    "-O1",
-    "-ffp-contract=off",
-    "-g",
-    "-shared",
-    "-fPIC",
-    "-fsanitize=address,undefined",
-    "-fno-sanitize-recover=all",
-    "-fno-omit-frame-pointer",
-)
+    "-O1", "-ffp-contract=off", "-g", "-shared", "-fPIC", "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=all", "-fno-omit-frame-pointer",
+)  # fmt: skip
 OPTIONS = {
     # Python frees much only at exit; a segment's file may be larger than any allocation of a library
     "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:detect_stack_use_after_return=0",
@@ -50,14 +42,14 @@ def _runtime() -> Path:
     return Path(asked.stdout.strip())
 
 
-def copy_tree(target: Path, replaced: Mapping[str, str] | None = None) -> None:
+def copy_tree(target: Path, replaced: Mapping[str, str] | None = None, parts: Sequence[str] = PARTS) -> None:
     """Copy the packages and the fuzzer; compile the C parts, with text replacements, under the sanitizers."""
     for package in ("indexes", "linker", "tests"):
         ignored = shutil.ignore_patterns("*.so", "__pycache__", "crashes")
         shutil.copytree(ROOT / package, target / package, ignore=ignored)
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     room = target / "indexes" / "kernels"
-    for part in PARTS:
+    for part in parts:
         source, library = room / f"{part}.c", room / f"_{part}{suffix}"
         text = source.read_text(encoding="utf-8")
         for old, new in (replaced or {}).items():

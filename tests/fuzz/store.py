@@ -1,7 +1,5 @@
 """An untrusted index: each kind of file altered, with fixed checksums, so that only the content reveals it."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import shutil

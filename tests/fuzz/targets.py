@@ -1,7 +1,5 @@
 """All targets by name."""
 
-from __future__ import annotations
-
 from types import ModuleType
 
 from tests.fuzz import compiled, corpora, judgements, models, store, vectors, words

@@ -1,7 +1,5 @@
 """External vectors: FAISS files of supported and unsupported kinds, and numpy files."""
 
-from __future__ import annotations
-
 import functools
 import io
 from collections.abc import Sequence

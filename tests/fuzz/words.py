@@ -1,10 +1,7 @@
 """Dictionaries, word vectors, tokenizers, and settings in TOML."""
 
-from __future__ import annotations
-
 import gzip
 import io
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,41 +22,14 @@ DEFINITIONS = "00database\nx\nchat /ʃa/\n 1. cat; (a) tom\nmaison /mɛzɔ̃/\n 
 SPLIT = b"%%%\n"  # between a dictd index and its definitions
 VECTORS = "4 3\nthe 0.1 -0.2 3e-1\nhouse 1 2 3\nété 0 0 0.5\n. . . 1 1 1\n"
 GLOVE = "the 0.1 -0.2 0.3\nhouse 1 2 3\n"
-PIECES = json.dumps(
-    {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [
-            {
-                "id": 0,
-                "content": "[PAD]",
-                "single_word": False,
-                "lstrip": False,
-                "rstrip": False,
-                "normalized": False,
-                "special": True,
-            }
-        ],
-        "normalizer": {
-            "type": "BertNormalizer",
-            "clean_text": True,
-            "handle_chinese_chars": True,
-            "strip_accents": None,
-            "lowercase": True,
-        },
-        "pre_tokenizer": {"type": "BertPreTokenizer"},
-        "post_processor": None,
-        "decoder": None,
-        "model": {
-            "type": "WordPiece",
-            "unk_token": "[UNK]",
-            "continuing_subword_prefix": "##",
-            "max_input_chars_per_word": 100,
-            "vocab": {"[PAD]": 0, "[UNK]": 1, "a": 2, "##b": 3},
-        },
-    }
-)
+PIECES = """{"version": "1.0", "truncation": null, "padding": null,
+ "added_tokens": [{"id": 0, "content": "[PAD]", "single_word": false, "lstrip": false, "rstrip": false,
+                   "normalized": false, "special": true}],
+ "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
+                "strip_accents": null, "lowercase": true},
+ "pre_tokenizer": {"type": "BertPreTokenizer"}, "post_processor": null, "decoder": null,
+ "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+           "max_input_chars_per_word": 100, "vocab": {"[PAD]": 0, "[UNK]": 1, "a": 2, "##b": 3}}}"""
 TOML = """[data]
 queries = "tweets.jsonl"
 documents = "news"
@@ -177,38 +147,24 @@ TARGETS = [
     file_target("dictionary", "d.tsv", read_dictionary, [TAB, MUSE, CEDICT], DICTIONARY_TOKENS, cases=800),
     file_target("dictionary-gzip", "d.gz", read_dictionary, [_packed()], cases=300),
     Target(
-        "dictionary-dictd",
-        dictd,
-        tuple(t.encode() for t in (*DICTIONARY_TOKENS, "A", "//////", "+")),
+        "dictionary-dictd", dictd, tuple(t.encode() for t in (*DICTIONARY_TOKENS, "A", "//////", "+")),
         cases=500,
     ),
     file_target(
-        "word-vectors",
-        "v.txt",
-        load_some_vectors,
-        [VECTORS, GLOVE],
-        (" ", "nan", "1e10", "\u00a0", "\u2028"),
-        cases=500,
+        "word-vectors", "v.txt", load_some_vectors, [VECTORS, GLOVE],
+        (" ", "nan", "1e10", "\u00a0", "\u2028"), cases=500,
     ),
     file_target(
-        "tokenizer",
-        "tokenizer.json",
-        use_tokenizer,
-        [PIECES, '{"type": "words", "tokens": ["", "?", "a"]}'],
+        "tokenizer", "tokenizer.json", use_tokenizer, [PIECES, '{"type": "words", "tokens": ["", "?", "a"]}'],
         cases=500,
     ),
     file_target("toml", "x.toml", read_toml, [TOML], ("[", "]", "=", '"""', "1979-05-27"), 800, TRAINING),
     file_target(
-        "overrides",
-        "set",
-        read_overrides,
-        ["training.lr=0.1\nencoder.kind=bag\ndata.dim = 3"],
-        ("=", ".", "["),
-        500,
-        TRAINING,
+        "overrides", "set", read_overrides, ["training.lr=0.1\nencoder.kind=bag\ndata.dim = 3"],
+        ("=", ".", "["), 500, TRAINING,
     ),
     Target(
         "metrics", metrics, (b'"epoch"', b'"alpha"', b'"loss"'), cases=300, preload=("linker.training.plots",)
     ),
     Target("linking", linking, cases=300),
-]
+]  # fmt: skip

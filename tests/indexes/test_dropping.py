@@ -30,13 +30,6 @@ def test_an_index_goes_with_its_directory(tmp_path: Path) -> None:
     assert '"documents":2' in linker("index", "drop", out, "-y", "--json").stdout
 
 
-def test_files_of_others_stay(tmp_path: Path) -> None:
-    out = filled(tmp_path / "i")
-    (out / "notes.txt").write_text("mine")
-    dropping.drop(out)
-    assert [path.name for path in out.iterdir()] == ["notes.txt"]
-
-
 def test_without_a_yes_nothing_happens(tmp_path: Path) -> None:
     out = filled(tmp_path / "i")
     done = linker("index", "drop", out, check=1)  # and no terminal for a prompt

@@ -1,7 +1,5 @@
 """The millions of documents of a benchmark: a tenth real, the rest changed copies, reproducible from the seed."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 
@@ -56,22 +54,6 @@ def test_a_shard_is_the_same_again_and_unlike_the_next() -> None:
     assert all_of(many.Shard(1, 3, 50, TEXTS, vectors()), words=False)[1] == one[0]
 
 
-def test_copies_are_near_their_texts() -> None:
-    wide, rng = np.repeat(vectors(128), 20, axis=0), np.random.default_rng(1)
-    near = np.einsum("ij,ij->i", many.perturbed(wide, rng.permutation(wide), rng), wide)
-    assert near.mean() == pytest.approx(1 / np.sqrt(1 + many.MIXED**2 + many.NOISE**2), abs=0.02)
-
-
-def test_surroundings_are_the_mean_of_neighbours() -> None:
-    plain = vectors()
-    wide = many.with_surroundings(plain)
-    around = normalised(plain[8:13].sum(axis=0, keepdims=True))[0]
-    np.testing.assert_allclose(wide[10], np.concatenate([plain[10], around]) / np.sqrt(2), atol=1e-6)
-    np.testing.assert_allclose(
-        wide[0, 8:], normalised(plain[:3].sum(axis=0, keepdims=True))[0] / np.sqrt(2), atol=1e-6
-    )
-
-
 def test_files_hold_what_the_blocks_are(tmp_path: Path) -> None:
     shard = many.Shard(0, 3, 40, TEXTS, vectors())
     corpus, matrix, names = many.write(shard, 40, 8, tmp_path)
@@ -80,18 +62,6 @@ def test_files_hold_what_the_blocks_are(tmp_path: Path) -> None:
     assert [(line["_id"], line["text"]) for line in lines] == list(zip(ids, texts, strict=True))
     assert names.read_text().split() == ids
     np.testing.assert_array_equal(np.load(matrix), found)
-
-
-@pytest.mark.skipif(not shared_data().is_dir(), reason="needs the shared data")
-def test_vectors_of_real_texts_are_made_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(many, "real_texts", lambda held_out: iter(["one text", "two texts", *TEXTS]))
-    whole = np.load(many.prepare(tmp_path, 50)[1])
-    monkeypatch.setattr(many, "BLOCK", 7)
-    (tmp_path / "again").mkdir()
-    texts, in_blocks = many.prepare(tmp_path / "again", 50)
-    np.testing.assert_allclose(np.load(in_blocks), whole, atol=1e-6)
-    assert texts.read_text().split("\n")[:2] == ["one text", "two texts"]
-    assert whole.shape == (50, 256)
 
 
 @pytest.mark.skipif(not shared_data().is_dir(), reason="needs the shared data")

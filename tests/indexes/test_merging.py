@@ -12,7 +12,6 @@ from indexes import carrying, merging
 from indexes.collection import Collection
 from indexes.disk import faults
 from indexes.interface import DamagedError, Document
-from indexes.store import generations
 from indexes.store import manifest as manifests
 from indexes.store.records import BuildRecord, Manifest
 from indexes.text.parameters import Bm25Parameters, Field
@@ -150,16 +149,6 @@ def test_one_process_merges_at_a_time_and_the_next_sweeps(directory: Path) -> No
     assert_tidy(directory)
 
 
-def test_older_generations_that_are_kept_stay(directory: Path) -> None:
-    with Writer.open(directory, keep=2) as writer:
-        writer.remove(["d5"])
-        writer.commit()
-    before = sorted(generations.kept(directory, manifests.load(directory)))
-    assert merge(directory)[0]
-    assert sorted(generations.kept(directory, manifests.load(directory))) == before
-    assert before
-
-
 def test_an_engine_merges_while_it_is_searched(directory: Path) -> None:
     with Engine.open(directory) as engine:
         end, failed = threading.Event(), list[Exception]()
@@ -188,9 +177,7 @@ def test_an_engine_merges_while_it_is_searched(directory: Path) -> None:
     assert len(manifests.load(directory).segments) < 6
 
 
-def test_a_commit_while_a_merge_ends_is_not_forgotten(
-    directory: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_commit_while_a_merge_ends_counts(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     merging_now, goes_on, calls = threading.Event(), threading.Event(), list[int]()
 
     def found_nothing(*_: object) -> bool:

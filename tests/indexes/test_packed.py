@@ -1,8 +1,8 @@
 """Packed ids against lists and dictionaries of strings."""
 
-from __future__ import annotations
-
+import os
 from collections import Counter
+from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexes import packed
+from indexes import cores, packed
+from indexes.arrays import distinct
 from indexes.packed import PackedIds, repeated
 
 IDS = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=40)
@@ -66,11 +67,6 @@ def test_equal_hashes_are_not_taken_for_equal_ids() -> None:
         assert repeated([ids], [np.array([True, True, False])]) == []
 
 
-def test_hashes_differ_and_depend_on_every_byte() -> None:
-    ids = [f"{n}" for n in range(100_000)] + ["x" * n for n in range(1, 100)] + ["x" * 98 + "y"]
-    assert len(np.unique(pack(ids).hashes)) == len(ids)
-
-
 def hashed(id_: str) -> int:
     """Return the hash of an id, word by word of eight bytes."""
     data, factor, whole = id_.encode(), int(packed.FACTOR), 1 << 64
@@ -93,3 +89,25 @@ def test_hashes_are_those_of_each_id_alone(ids: list[str]) -> None:
 def test_a_row_beyond_the_last_does_not_exist() -> None:
     with pytest.raises(IndexError):
         pack(["a"])[1]
+
+
+@given(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 9)))
+def test_distinct_numbers_are_those_of_a_set(numbers: list[int]) -> None:
+    array = np.array(numbers, dtype=np.uint64)
+    found = distinct(array)
+    assert found.tolist() == sorted(set(numbers))
+    assert found.dtype == array.dtype
+    assert array.tolist() == numbers
+
+
+@pytest.mark.parametrize(
+    ("quota", "count"), [("max 100000", 8), ("150000 100000", 2), ("50000 100000", 1), ("", 8)]
+)
+def test_quotas_bound_the_cores(
+    quota: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(8))
+    monkeypatch.setattr(cores, "QUOTA", tmp_path / "cpu.max")
+    assert cores.cores() == 8  # without control groups
+    (tmp_path / "cpu.max").write_text(quota + "\n")
+    assert cores.cores() == count

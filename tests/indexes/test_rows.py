@@ -1,7 +1,5 @@
 """Row numbering against a model that is just a list of everything ever added."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from indexes.interface import BadIdError, DuplicateIdError, Filter, IndexesError, Metadata, UnknownIdError
-from indexes.rows import Rows, name_some
+from indexes.rows import Rows
 
 ID = st.sampled_from("abcdef")
 VALUE = st.sampled_from(
@@ -23,22 +21,10 @@ METADATA = st.dictionaries(st.sampled_from(["f", "g"]), VALUE, max_size=2)
 FILTERS = [
     Filter.parse(conditions)
     for conditions in (
-        ["f=x"],
-        ["f=x", "f=1"],
-        ["f=y", "g=y"],
-        ["g=true"],
-        ["g=1.5"],
-        ["h=x"],
-        ["f=z"],
-        ["f!=x"],
-        ["f!=x|1", "g!=y"],
-        ["f>1"],
-        ["f<=1.5", "f>=1"],
-        ["g<2021-04"],
-        ["g>2021"],
-        ["h<1"],
+        ["f=x"], ["f=x", "f=1"], ["f=y", "g=y"], ["g=true"], ["g=1.5"], ["h=x"], ["f=z"], ["f!=x"],
+        ["f!=x|1", "g!=y"], ["f>1"], ["f<=1.5", "f>=1"], ["g<2021-04"], ["g>2021"], ["h<1"],
     )
-]
+]  # fmt: skip
 
 
 @dataclass
@@ -136,14 +122,6 @@ def test_hits_stop_at_the_filling() -> None:
     assert second.scores.tolist() == [0.5]
 
 
-def test_lengths_must_agree() -> None:
-    rows = Rows()
-    with pytest.raises(ValueError, match="2 ids but 1 metadata"):
-        rows.append(["a", "b"], [{}])
-    assert len(rows) == 0
-    assert "a" not in rows
-
-
 def test_a_mask_is_forgotten_when_rows_change() -> None:
     rows = Rows()
     rows.append(["a"], [{"f": "x"}])
@@ -158,17 +136,6 @@ def test_a_mask_is_forgotten_when_rows_change() -> None:
     mask = rows.mask(where("f=x"))
     assert mask is not None
     assert mask.tolist() == [True, True]
-
-
-def test_no_mask_allows_what_was_removed() -> None:
-    rows = Rows()
-    rows.append(["a", "b"], [{"f": "x"}, {"f": "x"}])
-    assert rows.mask() is None
-    assert rows.mask(where("f=x")) is not None  # kept until rows change
-    rows.remove(["a"])
-    for mask in (rows.mask(), rows.mask(where("f=x"))):
-        assert mask is not None
-        assert mask.tolist() == [False, True]
 
 
 def test_metadata_are_read_at_the_first_filter_only() -> None:
@@ -223,8 +190,3 @@ def test_threads_may_filter_at_once() -> None:
     for thread in threads:
         thread.join()
     assert answers == [[False, True, False]] * 4
-
-
-def test_messages_name_a_few_ids() -> None:
-    assert name_some(["a", "b"]) == "'a', 'b'"
-    assert name_some([str(i) for i in range(9)], limit=2) == "'0', '1' and 7 more"

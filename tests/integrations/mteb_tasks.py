@@ -1,7 +1,5 @@
 """Imports from MTEB for its tests, and a custom task; separate, since importing MTEB takes ten seconds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import mteb
@@ -29,11 +27,9 @@ class LetterTask(MockRetrievalTask):  # type: ignore[misc]  # mteb is not follow
         corpus = [{"id": f"d {n}/ü", "title": "t" if n % 2 else "", "text": t} for n, t in enumerate(texts)]
         queries = [{"id": f"q{n}", "text": texts[n][:7]} for n in range(10)]
         split = {
-            "corpus": Dataset.from_list(corpus),
-            "queries": Dataset.from_list(queries),
-            "relevant_docs": {f"q{n}": {f"d {n}/ü": 1} for n in range(10)},
-            "top_ranked": None,
-        }
+            "corpus": Dataset.from_list(corpus), "queries": Dataset.from_list(queries),
+            "relevant_docs": {f"q{n}": {f"d {n}/ü": 1} for n in range(10)}, "top_ranked": None,
+        }  # fmt: skip
         self.dataset = {"default": {"test": split, "val": split}}
         self.data_loaded = True
 

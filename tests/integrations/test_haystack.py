@@ -1,7 +1,5 @@
 """The Haystack store passes Haystack's own tests; a pipeline with it is saved, loaded and run."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Data sets of ir_datasets by their ids, if they are on this disk, and BEIR folders by their paths."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -91,20 +89,3 @@ def test_unknown_names_and_missing_parts(tmp_path: Path) -> None:
                 read("ir_datasets:linker-test/bare")
     finally:
         del ir_datasets.registry._registered["linker-test/bare"]
-
-
-def test_a_beir_folder_is_corpus_queries_and_judgements(tmp_path: Path) -> None:
-    beir, index, run = tmp_path / "beir", tmp_path / "index", tmp_path / "run"
-    (beir / "qrels").mkdir(parents=True)
-    (beir / "corpus.jsonl").write_text(
-        '{"_id": "a", "title": "", "text": "floods"}\n{"_id": "b", "text": "snow"}\n'
-    )
-    (beir / "queries.jsonl").write_text('{"_id": "q", "text": "snow"}\n')
-    (beir / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\tb\t1\n")
-    for command in (
-        ["index", "build", beir, "--out", index],
-        ["search", index, "--queries", beir, "--out", run],
-    ):
-        assert CliRunner().invoke(app, [str(word) for word in command]).exit_code == 0
-    table = CliRunner().invoke(app, ["evaluate", str(beir), str(run), "-m", "MRR", "--latex"]).stdout
-    assert "linker & 1.0000" in table

@@ -1,7 +1,5 @@
 """linker as a provider for ir_measures: the same numbers as its own providers."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The LangChain classes keep LangChain's contract: its standard tests, if they are installed, and ours."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib.util
 from pathlib import Path

@@ -1,7 +1,5 @@
 """MTEB's own evaluation, on tiny tasks in memory: encoder and search by linker score as in linker itself."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any

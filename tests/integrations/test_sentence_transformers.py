@@ -1,7 +1,5 @@
 """A `linker train` model in sentence-transformers: the same vectors, and a round trip through its own saving."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -189,12 +189,9 @@ def _reader(name: str, dim: int = 16) -> Callable[[Path], object]:
 
 def _index(make: Step, prepare: Step = _base, name: str = "index", dim: int = 16) -> Change:
     return Change(
-        _small(prepare),
-        _small(make),
-        _reader(name, dim),
-        frozenset([manifests.NAME]),
+        _small(prepare), _small(make), _reader(name, dim), frozenset([manifests.NAME]),
         lambda box: assert_tidy(box / name),
-    )
+    )  # fmt: skip
 
 
 def _nothing(_: Path) -> None:
@@ -411,17 +408,13 @@ def _read_reviews(box: Path) -> object:
 FILES = {
     "make a review": Change(_nothing, _make_review, _read_reviews, frozenset(["floods", "posts.csv"])),
     "write files atomically": Change(
-        lambda box: write_atomically(box / "old.json", b"{}"),
-        _write_files,
-        _read_files,
+        lambda box: write_atomically(box / "old.json", b"{}"), _write_files, _read_files,
         frozenset(["old.json", "new.json"]),
     ),
     "write a run": Change(
-        lambda box: write_atomically(box / "run.trec.gz", b"{}"),
-        _write_run,
-        _read_files,
+        lambda box: write_atomically(box / "run.trec.gz", b"{}"), _write_run, _read_files,
         frozenset(["run.trec.gz"]),
     ),
     "judge": Change(_nothing, _judge, _read_ledger),
-}
+}  # fmt: skip
 CHANGES = INDEXES | MODELS | FILES

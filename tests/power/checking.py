@@ -1,7 +1,5 @@
 """Opens states that a power cut may leave: each is the old or the new state, and the change can be repeated."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 import shutil

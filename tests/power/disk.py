@@ -16,8 +16,6 @@ and all of the unflushed calls; entries alone and data alone; each call left out
 torn; the orders of a journal; seeded random subsets.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

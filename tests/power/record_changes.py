@@ -1,7 +1,5 @@
 """Makes changes under the shim: `python -m tests.power.record_changes WORK JOB...`; see recording.record."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import shutil

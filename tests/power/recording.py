@@ -1,7 +1,5 @@
 """The disk calls of a change, recorded by a preloaded shim (shim.c) and checked for completeness."""
 
-from __future__ import annotations
-
 import functools
 import os
 import shutil

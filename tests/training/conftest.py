@@ -1,7 +1,5 @@
 """Shared by several tests of training."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,12 +1,15 @@
 """Guarantees of every batch."""
 
-from __future__ import annotations
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linker.training.batches import Batches, Pairs
+from linker.training.retrieval import Judge
 
 links = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 7)), min_size=1, max_size=60, unique=True)
 
@@ -18,7 +21,7 @@ def pairs(chosen: list[tuple[int, int]]) -> Pairs:
 
 @given(links, st.integers(1, 20), st.integers(0, 3), st.integers(0, 2))
 @settings(max_examples=60, deadline=None)
-def test_batches_hold_every_link_once_and_no_row_twice(
+def test_batches_hold_every_link_once(
     chosen: list[tuple[int, int]], size: int, epoch: int, hard: int
 ) -> None:
     batches = Batches(pairs(chosen), size, seed=1, hard_negatives=hard)
@@ -64,3 +67,36 @@ def test_bad_links_are_named() -> None:
         Pairs(["a"], ["b"], [(0, 9)])
     with pytest.raises(ValueError, match="no link"):
         Pairs(["a"], ["b"], [])
+
+
+VECTORS = {
+    "a": (1.0, 0.0), "same as a": (1.0, 0.0), "near a": (0.8, 0.6),
+    **{f"rival {i}": (0.9, 0.1) for i in range(4)},
+}  # fmt: skip
+
+
+def encoder() -> Any:
+    """An encoder whose tokens are the text and whose vectors are given above."""
+    return SimpleNamespace(
+        tokenizer=SimpleNamespace(encode_batch=lambda texts, _: texts),
+        max_length=9,
+        encode_ids=lambda texts: np.array([VECTORS[text] for text in texts], np.float32),
+    )
+
+
+def judged(documents: list[str]) -> tuple[list[float], dict[str, float]]:
+    """Evaluate the text "a", linked to the first of the documents."""
+    judge = Judge(encoder(), Pairs(["a"], documents, [(0, 0)]))
+    return judge.ranks(encoder()).tolist(), judge.figures(encoder())
+
+
+def test_a_tie_counts_against_the_encoder() -> None:
+    ranks, figures = judged(["a", "same as a", "near a"])
+    assert ranks == [2]
+    assert figures == pytest.approx({"mrr": 0.5, "success_1": 0, "success_5": 1})
+
+
+def test_success_at_five_includes_the_fifth() -> None:
+    documents = ["near a", *(f"rival {i}" for i in range(4))]
+    assert judged(documents)[1] == pytest.approx({"mrr": 0.2, "success_1": 0, "success_5": 1})
+    assert judged([*documents, "same as a"])[1]["success_5"] == 0

@@ -1,7 +1,5 @@
 """The losses against loops over their definitions, the miner against brute force."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Learning rates and decay by kind of parameter, and the optimizer's input at each training step."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from pathlib import Path
@@ -10,11 +8,13 @@ import pytest
 import torch
 from torch import nn
 
-from linker.training import loop
+from linker.training import checkpoint, loop
+from linker.training.checkpoint import TrainingProgress, load_checkpoint, save_checkpoint
 from linker.training.config import TrainingConfig
 from linker.training.optimizer import Optimizer
 from linker.training.schedule import learning_rate_scale
 from tests.training import tiny
+from tests.training.tiny import CONFIG, encoder
 
 
 def model() -> nn.Module:
@@ -79,3 +79,20 @@ def test_every_step_trains_at_its_rate_and_clips(tmp_path: Path, monkeypatch: py
     for number, (clip, training, rates) in enumerate(steps):
         assert (clip, training) == (0.5, True)
         assert rates == pytest.approx([learning_rate_scale(number, 10, 0.2)] * len(rates))
+
+
+def test_the_random_numbers_of_a_gpu_continue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = encoder().module
+    optimizer = Optimizer(module, CONFIG)
+    save_checkpoint(tmp_path / "cpu", module, optimizer, TrainingProgress(2), "here")
+    state = {"gpu": torch.arange(16, dtype=torch.uint8)}
+    monkeypatch.setattr(checkpoint, "_on_gpu", lambda _: True)
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda: state["gpu"])
+    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda new: state.update(gpu=new))
+    save_checkpoint(tmp_path / "gpu", module, optimizer, TrainingProgress(3), "here")
+    state["gpu"] = torch.zeros(16, dtype=torch.uint8)
+    assert load_checkpoint(tmp_path / "gpu", module, optimizer, "here") == TrainingProgress(3)
+    assert state["gpu"].tolist() == list(range(16))
+    assert load_checkpoint(tmp_path / "cpu", module, optimizer, "here") == TrainingProgress(
+        2
+    )  # has no such state

@@ -1,7 +1,5 @@
 """Two processes train exactly like one."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

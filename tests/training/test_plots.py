@@ -1,7 +1,5 @@
 """Plots of a training run: their data comes from metrics.jsonl, and the caption about α is true."""
 
-from __future__ import annotations
-
 import builtins
 import importlib.util
 import json
@@ -17,8 +15,8 @@ from matplotlib.lines import Line2D
 
 from indexes.interface import Document, MissingExtraError
 from linker.base.errors import InputError
-from linker.training.document_map import draw_documents, draw_posts, tsne
-from linker.training.plots import alpha_caption, draw_alpha, draw_loss, plot_metrics, read_metrics
+from linker.training.document_map import draw_documents, draw_posts
+from linker.training.plots import alpha_caption, draw_alpha, plot_metrics, read_metrics
 from tests.helpers import HashEncoder, linker, write_corpus
 from tests.training.tiny import encoder
 
@@ -86,37 +84,10 @@ def test_every_head_and_its_start_are_drawn(tmp_path: Path) -> None:
     assert sorted(dashed) == [1.2, 1.5]
 
 
-def test_an_alpha_that_hardly_moved_is_not_blown_up(tmp_path: Path) -> None:
-    figure = draw_alpha(read_metrics(write(tmp_path, [{RING: [a]} for a in (1.5, 1.5001)])))
-    assert figure is not None
-    low, high = figure.axes[0].get_ylim()
-    assert (low, high) == pytest.approx((1.45, 1.55))
-
-
-def test_the_smoothed_loss_is_a_running_mean(tmp_path: Path) -> None:
-    path = tmp_path / "training/metrics.jsonl"
-    path.parent.mkdir()
-    losses = np.random.default_rng(0).random(150)
-    lines = (json.dumps({"step": i + 1, "epoch": i / 9, "loss": loss}) for i, loss in enumerate(losses))
-    path.write_text("\n".join(lines))
-    figure = draw_loss(read_metrics(tmp_path))
-    assert figure is not None
-    raw, smooth = (points(line)[:, 1].tolist() for line in figure.axes[0].get_lines())
-    assert raw == losses.tolist()
-    assert smooth == pytest.approx([losses[max(i - 2, 0) : i + 1].mean() for i in range(150)])
-
-
 def test_what_was_not_logged_is_not_drawn(tmp_path: Path) -> None:
     model = write(tmp_path, [{}, {}], dev=())
     assert [path.name for path in plot_metrics(model, tmp_path / "new/place")] == ["loss.svg"]
     assert (tmp_path / "new/place/loss.svg").is_file()
-
-
-def test_files_are_the_same_again_and_hold_no_date(tmp_path: Path) -> None:
-    model = write(tmp_path, [{RING: [1.5]}, {RING: [1.6]}])
-    contents = [[path.read_bytes() for path in plot_metrics(model)] for _ in range(2)]
-    assert contents[0] == contents[1]
-    assert not any(b"dc:date" in content for content in contents[0])
 
 
 def test_no_metrics(tmp_path: Path) -> None:
@@ -144,14 +115,6 @@ def test_a_map_carries_every_text(tmp_path: Path) -> None:
     labels = [label for point in groups if (label := point.findtext(f"{SVG}text"))]
     assert labels
     assert all(label in ("group0 group0 group0…", "group1 group1 group1…") for label in labels)
-
-
-def test_alike_documents_are_near() -> None:
-    vectors = HashEncoder().encode([f"{'left' if i < 15 else 'right'} " * 9 + f"w{i}" for i in range(30)])
-    places = tsne(vectors)
-    groups = places[:15], places[15:]
-    widths = [np.linalg.norm(g - g.mean(0), axis=1).max() for g in groups]
-    assert np.linalg.norm(groups[0].mean(0) - groups[1].mean(0)) > max(widths)
 
 
 def test_a_map_of_too_few(tmp_path: Path) -> None:

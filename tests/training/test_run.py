@@ -1,8 +1,5 @@
 """From a BEIR-like folder and a TOML file to a model; word vectors; the demo's stories."""
 
-from __future__ import annotations
-
-import importlib.util
 import json
 import subprocess
 import sys
@@ -14,7 +11,7 @@ import torch
 
 from linker.base.config import load
 from linker.base.errors import ConfigError, InputError
-from linker.demo.training import lee_stories, split_opening
+from linker.demo.training import split_opening
 from linker.encoders.configs import StarConfig
 from linker.encoders.loading import load_encoder
 from linker.training import loop
@@ -31,13 +28,11 @@ from linker.training.vectors import lsa_vectors, start_vectors, token_counts
         ["encoder.preset=paper", "data.word_vectors=random", "training.loss=triplet"],
         ["encoder.kind=bag", "data.word_vectors=gensim", "data.word_epochs=1"],
         [
-            "training.mean_epochs=2",
-            "training.hard_negatives=1",
-            "training.crop=true",
+            "training.mean_epochs=2", "training.hard_negatives=1", "training.crop=true",
             "training.max_length=6",
         ],
     ],
-)
+)  # fmt: skip
 def test_a_toml_file_becomes_a_model(config: Path, overrides: list[str]) -> None:
     bag = [] if "encoder.kind=bag" not in overrides else ["encoder.projection=7"]
     if bag:
@@ -57,9 +52,7 @@ BASELINES = {
 
 
 @pytest.mark.parametrize("kind", BASELINES)
-def test_a_baseline_trains_stops_and_goes_on(
-    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
+def test_baselines_resume(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     config.write_text(config.read_text().replace("heads = 2\nhead_dim = 4\n", f'kind = "{kind}"\n'))
     options = [*BASELINES[kind], "training.epochs=2", "training.checkpoint_steps=2"]
     whole = load(config, TrainConfig, [*options, f"output.path={tmp_path}/whole"])
@@ -144,20 +137,6 @@ def test_openings() -> None:
     assert split_opening("One sentence only, of some words.") == ("One sentence only, of some words.", "")
 
 
-@pytest.mark.skipif(importlib.util.find_spec("gensim") is None, reason="the Lee corpus comes with gensim")
-def test_lee_stories_are_cut_and_counted() -> None:
-    background, test = lee_stories()
-    assert (len(background), len(test)) == (290, 48)
-    stories = [*background, *test]
-    assert (
-        len({s.id for s in stories})
-        == len({s.opening for s in stories})
-        == len({s.rest for s in stories})
-        == 338
-    )
-    assert all(s.opening[-1] in ".!?\"')" and s.rest for s in stories)
-
-
 def test_a_finished_model_is_not_trained_over(config: Path, tmp_path: Path) -> None:
     settings = load(config, TrainConfig)
     run(settings)
@@ -170,15 +149,8 @@ def test_a_finished_model_is_not_trained_over(config: Path, tmp_path: Path) -> N
 
 def test_a_training_says_from_the_start_what_it_does(config: Path) -> None:
     command = [
-        sys.executable,
-        "-m",
-        "linker",
-        "train",
-        str(config),
-        "--no-plots",
-        "--set",
-        "training.mean_epochs=1",
-    ]
+        sys.executable, "-m", "linker", "train", str(config), "--no-plots", "--set", "training.mean_epochs=1",
+    ]  # fmt: skip
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stderr and process.stdout
         first = process.stderr.readline()
@@ -187,16 +159,11 @@ def test_a_training_says_from_the_start_what_it_does(config: Path) -> None:
         assert process.stdout.read() == f"{config.parent}/model\n"
     assert [line.rstrip() for line in lines] == [
         f"training as {config} says: loading PyTorch",
-        f"device: {'cuda' if torch.cuda.is_available() else 'cpu'}",
-        f"reading {config.parent}/queries.jsonl",
-        f"30 queries; reading {config.parent}/corpus.jsonl",
-        "30 documents",
-        f"20 links in {config.parent}/train.tsv",
-        f"10 links in {config.parent}/dev.tsv",
-        "word vectors: lsa",
-        "word vectors: learning as a mean, mean_epochs = 1",
-        "training: star, epochs = 1",
-    ]
+        f"device: {'cuda' if torch.cuda.is_available() else 'cpu'}", f"reading {config.parent}/queries.jsonl",
+        f"30 queries; reading {config.parent}/corpus.jsonl", "30 documents",
+        f"20 links in {config.parent}/train.tsv", f"10 links in {config.parent}/dev.tsv", "word vectors: lsa",
+        "word vectors: learning as a mean, mean_epochs = 1", "training: star, epochs = 1",
+    ]  # fmt: skip
 
 
 def test_the_first_line_does_not_wait_for_pytorch(config: Path) -> None:

@@ -1,7 +1,5 @@
 """A training run of seconds: texts that share a unique word with their document; run as a script to be killed."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 from pathlib import Path
@@ -18,15 +16,9 @@ from linker.training.config import TrainingConfig
 from linker.training.loop import train
 
 CONFIG = TrainingConfig(
-    batch_size=8,
-    epochs=6,
-    lr=0.02,
-    patience=10,
-    word_dropout=0.1,
-    max_length=12,
-    checkpoint_steps=2,
+    batch_size=8, epochs=6, lr=0.02, patience=10, word_dropout=0.1, max_length=12, checkpoint_steps=2,
     device="cpu",
-)
+)  # fmt: skip
 STAR = StarConfig(dim=8, heads=2, head_dim=4, residual=True, max_weight=PRESETS["recommended"].max_weight)
 
 

@@ -1,7 +1,5 @@
 """Vectors computed elsewhere: indexed, searched with, exported; compared with the real faiss and hnswlib."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -67,9 +65,7 @@ def built(folder: Path, vectors: str = "v.npy", ids: str | None = "ids.txt", nam
 
 @pytest.mark.parametrize("dtype", ["<f2", "<f4", "<f8", ">f4"])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_rows_in_any_order_and_of_any_float_find_what_brute_force_finds(
-    folder: Path, dtype: str, order: Any
-) -> None:
+def test_rows_in_any_order_and_float_find_what_is_nearest(folder: Path, dtype: str, order: Any) -> None:
     matrix = np.asarray(VECTORS[ORDER], dtype=dtype, order=order)
     np.save(folder / "v.npy", matrix)
     answer = built(folder).search(vectors=QUERIES, k=5)

@@ -1,7 +1,5 @@
 """`linker align`: its output formats, and its errors."""
 
-from __future__ import annotations
-
 import csv
 import json
 import random
@@ -96,15 +94,6 @@ def test_a_table_has_cells_that_no_spreadsheet_computes(folder: Path) -> None:
     assert rows[-1]["source"].startswith("'=1+1") and rows[-1]["target"].startswith("'=1+1")
 
 
-def test_quotation_marks_survive_a_reader_of_tables(folder: Path) -> None:
-    quoted = 'Le volcan de Lieu1 date de 1900.\n"Il est <haut> & beau."\nLa ville compte 4321 maisons.'
-    write(folder / "fr.jsonl", {"fr1": quoted, "f2": "voyage"})
-    aligned(folder, "out.tsv", unit="line")
-    with (folder / "out.tsv").open(encoding="utf-8", newline="") as file:
-        sources = [row["source"] for row in csv.DictReader(file, delimiter="\t")]
-    assert sources[:3] == quoted.split("\n")
-
-
 def test_linked_pages_teach_words_where_no_dictionary_is_given(tmp_path: Path) -> None:
     """Sixty pages of the same invented words: by themselves, their lines share nothing with their translations."""
     rng = random.Random(1)
@@ -142,9 +131,7 @@ def test_links_of_other_pages_are_named(folder: Path, caplog: pytest.LogCaptureF
         aligned(folder, "out.tsv")
 
 
-def test_a_dictionary_that_is_the_wrong_way_round_is_turned(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_dictionary_the_wrong_way_round_is_turned(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     aligned(folder, "right.tsv", unit="line")
     swapped = ["\t".join(reversed(line.split("\t"))) for line in WORDS.splitlines()]
     (folder / "words.tsv").write_text("\n".join(swapped) + "\n", encoding="utf-8")

@@ -2,14 +2,18 @@
 
 import base64
 import gzip
+import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linker.base.errors import InputError
 from linker.corpora.dictionaries import Dictionary, glosses, read_dictionary
+from tests.crosslingual.synthetic import word
+from tests.helpers import linker
 
 CEDICT = """# CC-CEDICT
 檔案 档案 [dang4 an4] /file/record/archive/
@@ -59,9 +63,9 @@ def write_dictd(folder: Path, suffix: str) -> Path:
         "été": "été\nsummer\n",
     }
     content, index = b"", ""
-    for word, text in entries.items():
+    for headword, text in entries.items():
         raw = text.encode()
-        index += f"{word}\t{number(len(content))}\t{number(len(raw))}\n"
+        index += f"{headword}\t{number(len(content))}\t{number(len(raw))}\n"
         content += raw
     written(folder / f"fra-eng{suffix}", content)
     return written(folder / "fra-eng.index", index + "wrong\tAAA\t/////\nhalf\n")
@@ -137,11 +141,53 @@ def test_any_bytes_give_pairs_or_an_error_of_ours(content: bytes) -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("to run, (of water) to flow", ["run", "flow"]),
-        ("the {b} <c> [d] house", ["house"]),
-        ("something that is far too long", []),
-        ("((nested) note) word", ["word"]),
+        ("to run, (of water) to flow", ["run", "flow"]), ("the {b} <c> [d] house", ["house"]),
+        ("something that is far too long", []), ("((nested) note) word", ["word"]),
     ],
-)
+)  # fmt: skip
 def test_glosses(text: str, found: list[str]) -> None:
     assert glosses(text) == found
+
+
+WORDS, TOPICS = 300, 60
+
+
+def write(path: Path, language: str, alike: int, seed: int) -> Path:
+    """Write 600 pages of two topics each, with ten words per topic; the first `alike` words are spelt identically."""
+    rng = np.random.default_rng(seed)
+    topics = np.random.default_rng(0).integers(WORDS, size=(TOPICS, 10))
+    lines = []
+    for page in range(600):
+        drawn = rng.choice(topics[rng.choice(TOPICS, 2, replace=False)].ravel(), 30).tolist()
+        text = " ".join(word(n, "source" if n < alike else language) for n in drawn)
+        lines.append(json.dumps({"_id": f"{language}{page}", "text": text}))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def collections(folder: Path, alike: int) -> list[Path]:
+    return [
+        write(folder / f"{name}.jsonl", name, alike, seed) for seed, name in enumerate(("source", "target"))
+    ]
+
+
+def test_a_dictionary_is_learned_from_words_that_are_spelt_alike(tmp_path: Path) -> None:
+    files, out = collections(tmp_path, alike=100), tmp_path / "words.tsv"
+    result = linker("bucc", "dictionary", *files, "--languages", "xx-yy", "--out", out, "--json")
+    found = json.loads(result.stdout)
+    pairs = [tuple(line.split("\t")) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert found["pairs"] == len(pairs) and found["agreement"] > 0.3
+    known = {(word(n, "source"), word(n, "target")) for n in range(100, WORDS)}
+    assert len(pairs) > 50
+    assert sum(pair in known for pair in pairs) / len(pairs) > 0.6
+    linked = linker(
+        "link", *files, "--languages", "xx-yy", "--method", "dictionary", "--dictionary", out,
+        "--run-name", "words", "--out", tmp_path / "words.run",
+    )  # fmt: skip
+    assert f"{len(pairs)} pairs, read as tsv" in linked.stderr
+
+
+def test_collections_with_nothing_in_common_are_refused(tmp_path: Path) -> None:
+    files, out = collections(tmp_path, alike=0), tmp_path / "words.tsv"
+    result = linker("bucc", "dictionary", *files, "--languages", "xx-yy", "--out", out, check=1)
+    assert "too little in common" in result.stderr and not out.exists()

@@ -28,7 +28,7 @@ def turned(given: Dictionary) -> Dictionary:
     return replace(given, pairs=tuple((b, a) for a, b in given.pairs))
 
 
-def test_only_pairs_that_tell_the_direction_count() -> None:
+def test_the_direction_takes_clear_evidence() -> None:
     # "Paris" matches both ways, "chien" neither.
     assert matches(dictionary(*PAIRS), FRENCH, ENGLISH) == OrientationCounts(3, 0, 5)
     assert matches(turned(dictionary(*PAIRS)), FRENCH, ENGLISH) == OrientationCounts(0, 3, 5)

@@ -1,7 +1,5 @@
 """Searching an index in another language with words learned from links."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tempfile
@@ -57,7 +55,7 @@ def write(folder: Path, pages: Twin) -> None:
 
 
 @pytest.mark.parametrize(("index", "other"), [("en.index", "source"), ("fr.index", "target")])
-def test_a_query_in_the_other_language_finds_what_its_translation_finds(
+def test_a_query_finds_what_its_translation_finds(
     index: str, other: str, folder: Path, tmp_path: Path
 ) -> None:
     own = "target" if other == "source" else "source"
@@ -102,22 +100,13 @@ def test_a_lexicon_replaces_that_of_its_language_only(folder: Path, tmp_path: Pa
 
 def test_the_language_of_most_of_the_words_is_taken_and_both_are_searched_where_it_is_not_sure() -> None:
     german = QueryLexicon(
-        "de",
-        "german",
-        {"haus": "house", "krieg": "war", "linux": "Linux"},
+        "de", "german", {"haus": "house", "krieg": "war", "linux": "Linux"},
         {"haus": 6.0, "die": 1.0, "of": -9.0},
-    )
+    )  # fmt: skip
     french = QueryLexicon("fr", "french", {"maison": "house"}, {"maison": 6.0, "die": 1.5, "of": -8.0}, True)
     texts = [
-        "Das Haus in 1984",
-        "maison",
-        "of die Krieg",
-        "unknown",
-        "",
-        "Linux die Krieg",
-        "Linux Haus",
-        "linux",
-    ]
+        "Das Haus in 1984", "maison", "of die Krieg", "unknown", "", "Linux die Krieg", "Linux Haus", "linux",
+    ]  # fmt: skip
     read, notes = understood(texts, [german])
     translated = ["house 1984", *texts[1:5], "Linux die Krieg war", "Linux house", "linux"]
     assert read == translated
@@ -197,9 +186,7 @@ NAME = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6
 
 @settings(max_examples=50)
 @given(st.dictionaries(NAME, NAME, max_size=4), st.dictionaries(NAME, st.floats(-100, 100), max_size=4))
-def test_a_lexicon_comes_back_and_no_other_bytes_are_read(
-    words: dict[str, str], leaning: dict[str, float]
-) -> None:
+def test_a_lexicon_comes_back_and_nothing_else(words: dict[str, str], leaning: dict[str, float]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         before = QueryLexicon("fr", "french", words, leaning, True)
         before.write(Path(folder))

@@ -2,9 +2,12 @@
 
 import json
 import unicodedata
+from collections import Counter
+from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,8 +16,11 @@ from linker.base.errors import InputError
 from linker.corpora.dictionaries import Dictionary
 from linker.crosslingual.lexicon.lexicon import from_pairs
 from linker.crosslingual.methods import link
+from linker.crosslingual.pages import chunks
+from linker.crosslingual.pages.chunks import in_chunks
 from linker.crosslingual.pages.languages import language
 from linker.crosslingual.pages.pages import count_terms, read_pages, split_languages
+from linker.crosslingual.scoring.passages import passages_of
 from linker.crosslingual.task import Task
 from tests.crosslingual.tiny import numbered, pages
 
@@ -22,17 +28,13 @@ from tests.crosslingual.tiny import numbered, pages
 @pytest.mark.parametrize(
     ("code", "text", "found"),
     [
-        ("tr", "ISPARTA İstanbul'da IŞIK", ["ısparta", "istanbul", "da", "ışık"]),
-        ("az", "QIZIL", ["qızıl"]),
-        ("en", "İstanbul I IT", ["istanbul", "it"]),
-        ("fr", "L'été, à ＡＢＣ x 42", ["été", "abc", "42"]),
-        ("zh", "文件系統 abc", ["文件", "系统", "文件系统", "abc"]),
-        ("ja", "日本語 abc", ["日本", "本語", "abc"]),
-        ("hi", "हिन्दी भाषा", ["हिन्दी", "भाषा"]),
-        ("de", "Größe STRASSE", ["größe", "strasse"]),
+        ("tr", "ISPARTA İstanbul'da IŞIK", ["ısparta", "istanbul", "da", "ışık"]), ("az", "QIZIL", ["qızıl"]),
+        ("en", "İstanbul I IT", ["istanbul", "it"]), ("fr", "L'été, à ＡＢＣ x 42", ["été", "abc", "42"]),
+        ("zh", "文件系統 abc", ["文件", "系统", "文件系统", "abc"]), ("ja", "日本語 abc", ["日本", "本語", "abc"]),
+        ("hi", "हिन्दी भाषा", ["हिन्दी", "भाषा"]), ("de", "Größe STRASSE", ["größe", "strasse"]),
         ("xx", "", []),
     ],
-)
+)  # fmt: skip
 def test_words(code: str, text: str, found: list[str]) -> None:
     words = language(code).words(text)
     assert [word for word in words if code != "zh" or word in found] == found
@@ -147,3 +149,41 @@ def test_rows_keep_the_vocabulary() -> None:
     assert some.vocabulary == terms.vocabulary
     assert some.document_frequency.tolist() == [1, 1, 1]
     assert pages({"x": "aa"}).position == {"x": 0}
+
+
+def lengths(texts: Sequence[str]) -> list[int]:
+    return [len(text) for text in texts]
+
+
+def texts_of(n: int) -> tuple[str, ...]:
+    rng = np.random.default_rng(4)
+    return tuple(
+        "\n".join(" ".join(f"w{i}" for i in rng.integers(0, 50, 40)) for _ in range(3)) * (k % 3 != 0)
+        for k in range(n)
+    )
+
+
+def test_processes_return_what_one_process_does_in_order() -> None:
+    texts = tuple("x" * i for i in range(100))
+    found = list(in_chunks(lengths, texts, many=1, jobs=2))
+    assert [n for part in found for n in part] == list(range(100))
+
+
+@pytest.mark.parametrize("size", [1, 7, 2000])
+def test_terms_and_passages_do_not_depend_on_the_chunks(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = texts_of(30)
+    whole = count_terms(texts, str.split)
+    cut = passages_of(texts, str.split, whole)
+    monkeypatch.setattr(chunks, "CHUNK", size)
+    parts = count_terms(texts, str.split)
+    assert parts.vocabulary == whole.vocabulary
+    for row, text in enumerate(texts):
+        begin, end = parts.counts.indptr[row : row + 2]
+        terms = [parts.vocabulary[i] for i in parts.counts.indices[begin:end]]
+        assert dict(zip(terms, parts.counts.data[begin:end].tolist(), strict=True)) == Counter(text.split())
+        assert terms == sorted(terms)
+    again = passages_of(texts, str.split, whole)
+    assert np.array_equal(again.begin, cut.begin)
+    assert np.array_equal(again.present.indices, cut.present.indices)
+    assert np.array_equal(again.present.indptr, cut.present.indptr)
+    assert cut.begin[0] == 0 and np.diff(cut.begin).min() >= 1  # an empty text has one empty passage

@@ -137,24 +137,13 @@ def test_progress_ends_at_its_total(folder: Path, known: int) -> None:
     ) * 2
 
 
-def test_auto_without_anything_says_what_it_goes_by(folder: Path) -> None:
-    told = link(folder, "--no-layout", "--out", folder / "bare.run")
-    assert "no --dictionary, --train or --encoder: linking by shared strings" in told
-    found = json.loads((folder / "bare.run.json").read_text(encoding="utf-8"))
-    assert found["evidence"] == ["strings"]
-    assert "self_training" in found
-
-
 @pytest.mark.parametrize(
     "flags",
     [
-        ("--explain",),
-        ("--min-probability", "0.9"),
-        ("--self-train",),
-        ("--no-layout",),
+        ("--explain",), ("--min-probability", "0.9"), ("--self-train",), ("--no-layout",),
         ("--topics", "gibbs"),
     ],
-)
+)  # fmt: skip
 def test_other_methods_refuse_what_only_learned_ones_do(folder: Path, flags: tuple[str, ...]) -> None:
     told = link(folder, *flags, "--out", folder / "x.run", method="hapax", check=1)
     assert f"{flags[0]} is for the method" in told

@@ -8,7 +8,10 @@ import scipy.sparse as sp
 
 from linker.crosslingual.methods import link
 from linker.crosslingual.options import Options
+from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.copies import groups_of, near_copies
+from linker.crosslingual.ranking.evidence import AllEvidence
+from linker.crosslingual.ranking.explain import DISTINCT, Explainer
 from linker.crosslingual.task import Task
 from linker.scoring.probability.verification import Verifier, names_of
 from linker.scoring.ranking.calibrated import Calibrated
@@ -83,9 +86,59 @@ def test_auto_names_the_copies_and_sums_their_probabilities(corpus: Twin) -> Non
     assert [r["id"] for r in reasons.values() if "group" in r] == ["s80"]
 
 
-def test_a_page_without_a_link_still_has_its_group(corpus: Twin) -> None:
-    options = Options(explain=True, min_probability=0.8)
-    links = link(Task(corpus.source, corpus.target, train=corpus.links[:60], options=options), "auto")
-    (record,) = [r for r in links.explanations or () if r["id"] == "s80"]
-    assert record["link"] is None and "s80" in links.metadata["no_link"]
-    assert len(record["group"]) == 3 and record["group_probability"] > 0.8
+MANUAL = [*range(12), 101]  # pages of one collection: an author and a translator signed all of them
+
+
+@pytest.fixture(scope="module")
+def manuals() -> Twin:
+    manuals = twin(pages=110)
+
+    def signed(pages: Pages, rows: list[int], words: str) -> Pages:
+        texts = [f"{text} {words}" if row in rows else text for row, text in enumerate(pages.texts)]
+        return replace(pages, texts=tuple(texts))
+
+    theirs = manuals.links[MANUAL, 1].tolist()
+    source = signed(manuals.source, MANUAL, "Anula tlumaczka")
+    return replace(manuals, source=source, target=signed(manuals.target, theirs, "cjwatson manpages"))
+
+
+def test_names_on_the_same_pages_are_no_reason(manuals: Twin) -> None:
+    evidence = AllEvidence(manuals.source, manuals.target)
+    induced = evidence.learn(manuals.links[:100]).induced
+    x, y = evidence.source_terms.position, evidence.target_terms.position
+    anula, author = (
+        x[evidence.source.language.terms("Anula")[0]],
+        y[evidence.source.language.terms("cjwatson")[0]],
+    )
+    assert 0 < induced[anula, author] < DISTINCT  # learned, because it helps to rank
+    matches = Explainer(evidence, induced).matches(101, int(manuals.links[101, 1]), most=50)
+    assert matches and all(m.kind == "links" for m in matches)
+    assert not {m.source for m in matches} & {"Anula", "tlumaczka"}
+    pairs = set(manuals.dictionary)
+    assert np.mean([(m.source, m.target) in pairs for m in matches]) > 0.9
+
+
+def test_without_the_rule_they_would_be_shown(manuals: Twin) -> None:
+    evidence = AllEvidence(manuals.source, manuals.target)
+    induced = evidence.learn(manuals.links[:100]).induced
+    matches = Explainer(evidence, induced.sign() * DISTINCT).matches(101, int(manuals.links[101, 1]), most=50)
+    assert ("Anula", "cjwatson") in {(m.source, m.target) for m in matches}
+
+
+def test_the_passage_across_languages_is_among_the_translated_words(manuals: Twin) -> None:
+    theirs = dict(manuals.links.tolist())
+    right, texts = 0, list(manuals.target.texts)
+    for row in range(20):
+        texts[theirs[row]] = (
+            f"{manuals.target.texts[theirs[row + 20]]}.\n{manuals.target.texts[theirs[row]]}."
+        )
+    evidence = AllEvidence(manuals.source, replace(manuals.target, texts=tuple(texts)), manuals.dictionary)
+    explainer = Explainer(evidence, evidence.learn(manuals.links[:0]).induced)
+    for row in range(20):
+        found = explainer.passage(row, theirs[row])
+        assert found is not None
+        right += found[0] > len(manuals.target.texts[theirs[row + 20]])
+    assert right >= 18
+    empty = replace(manuals.target, texts=("", *manuals.target.texts[1:]))
+    nothing = AllEvidence(manuals.source, empty, manuals.dictionary)
+    assert Explainer(nothing, explainer.induced).passage(0, 0) is None

@@ -8,11 +8,10 @@ import pytest
 from indexes.dtypes import Int64Array
 from linker.crosslingual.methods import link
 from linker.crosslingual.options import Options
-from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.auto import NOTHING, solve
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.interface import Learned
-from linker.crosslingual.ranking.pooled import SETTINGS, TaskSetting, rankers
+from linker.crosslingual.ranking.pooled import SETTINGS, rankers
 from linker.crosslingual.ranking.self_training import ROUNDS, retrieval, self_train
 from linker.crosslingual.task import LinkingResult, Task
 from linker.scoring.ranking.described import Described
@@ -55,17 +54,12 @@ def from_nothing(corpus: Twin) -> LinkingResult:
     return linked(corpus)
 
 
-def test_it_teaches_itself_the_words_of_pages_that_share_no_string(
-    corpus: Twin, from_nothing: LinkingResult
-) -> None:
+def test_it_teaches_itself_words_of_unlike_pages(corpus: Twin, from_nothing: LinkingResult) -> None:
     strings = linked(corpus, self_train=False)
     assert strings.metadata["learned_word_pairs"] == 0
     assert 0.5 < right(corpus, strings) < 0.75
     assert right(corpus, from_nothing) > right(corpus, strings) + 0.15
     assert from_nothing.metadata["learned_word_pairs"] > 20
-
-
-def test_the_metadata_says_what_was_used(from_nothing: LinkingResult) -> None:
     assert from_nothing.metadata["transductive"] is True
     assert from_nothing.metadata["evidence"] == ["strings", "layout"]
     rounds = from_nothing.metadata["self_training"]
@@ -114,11 +108,6 @@ def test_every_setting_has_a_ranker_of_its_own_features() -> None:
         assert any(name.startswith("lsi.") for name in names) == (setting.taught != "nothing")
 
 
-def test_the_name_of_a_setting() -> None:
-    assert TaskSetting("links", dictionary=True).name == "dictionary+links+layout"
-    assert TaskSetting(layout=False).name == "strings"
-
-
 def lists(names: tuple[str, ...]) -> Described:
     """Two pages with three candidates each; one feature."""
     targets = np.array([[5, 6, 7], [8, 9, 5]])
@@ -158,9 +147,3 @@ def test_a_round_that_learns_nothing_true_is_not_kept(corpus: Twin) -> None:
     best, rounds = self_train(evidence, NOTHING, first)
     assert [r["kept"] for r in rounds] == [False]
     assert best is first
-
-
-def test_too_few_sure_links_teach_nothing() -> None:
-    pages = Pages(("a", "b"), ("one", "two"), twin(pages=1).source.language)
-    links = link(Task(pages, pages), "auto")
-    assert links.metadata["self_training"] == []

@@ -13,9 +13,8 @@ from linker.crosslingual.learned import by_auto
 from linker.crosslingual.methods import link
 from linker.crosslingual.options import Options
 from linker.crosslingual.pages.pages import Pages
-from linker.crosslingual.ranking.auto import Solution, describe_unlinked, solve
+from linker.crosslingual.ranking.auto import Solution, solve
 from linker.crosslingual.ranking.evidence import AllEvidence
-from linker.crosslingual.ranking.learning import out_of_fold
 from linker.crosslingual.task import Task
 from linker.scoring.probability.fitting import calibration_error
 from linker.scoring.probability.promise import best_f1
@@ -26,7 +25,7 @@ from linker.scoring.probability.verification import (
     fit_verifier,
 )
 from linker.scoring.ranking.described import Described
-from linker.scoring.ranking.fitting import Fitted, Held, learn_ranker
+from linker.scoring.ranking.fitting import Fitted, Held
 from linker.scoring.ranking.linear import LinearRanker
 from tests.crosslingual.synthetic import Twin, twin
 
@@ -62,11 +61,9 @@ def test_log_odds_that_a_ridge_made_too_small_are_rescaled() -> None:
     x, linked, right = pages(1500, 0.5, seed=4)
     folds = [np.arange(i, 700, 3) for i in range(3)]
     parts = (
-        folds,
-        [x[linked][f] for f in folds],
-        [right[linked][f] for f in folds],
+        folds, [x[linked][f] for f in folds], [right[linked][f] for f in folds],
         [x[~linked][f] for f in folds],
-    )
+    )  # fmt: skip
     start = Verifier(NAMES, np.zeros(2), np.full(2, 8.0), np.zeros(3), np.zeros(3))  # the ridge takes effect
     final, checks = fit_calibrated(NAMES, *parts, prior=start)
     plain = fit_verifier(NAMES, *map(np.concatenate, parts[1:]), prior=start)
@@ -195,14 +192,6 @@ def test_pages_without_a_counterpart_are_noticed(half: tuple[Twin, set[int]], so
     np.testing.assert_allclose(solution.probabilities.sum(axis=1), 1)
 
 
-def test_the_expected_share_is_believed(half: tuple[Twin, set[int]], solution: Solution) -> None:
-    world = half[0]
-    evidence = AllEvidence(world.source, world.target)
-    fewer = solve(evidence, world.links[:120], expected=0.05)
-    assert fewer.fitted.share == 0.05
-    assert (fewer.best()[2] < solution.best()[2]).all()
-
-
 def test_a_promised_precision_holds_and_is_recorded(half: tuple[Twin, set[int]]) -> None:
     world, _ = half
     task = Task(world.source, world.target, train=world.links[:120], options=Options(precision=0.8))
@@ -244,30 +233,5 @@ def test_wrong_links_are_noticed_and_teach_no_probabilities(corpus: Twin) -> Non
     assert abs(p.mean() - right.mean()) < 0.1
 
 
-def test_a_part_of_the_lists_keeps_what_they_say_about_targets() -> None:
-    lists = Described(
-        np.arange(2), np.array([[5], [6]]), np.zeros((2, 1, 1), np.float32), ("f",), exclusive=False
-    )
-    part = lists.only(np.array([False, True]))
-    assert (part.rows.tolist(), part.targets.tolist(), part.exclusive) == ([1], [[6]], False)
-
-
 def test_correct_links_are_not_contradicted(solution: Solution) -> None:
     assert not len(solution.fitted.contradicted)
-
-
-def test_the_same_division_twice_teaches_what_it_teaches_once(corpus: Twin) -> None:
-    """No page is scored by a model fitted on another description of it, and no page counts twice."""
-    evidence = AllEvidence(corpus.source, corpus.target)
-    links, unlinked = corpus.links[:40], np.arange(40, 60)
-    learned = evidence.learn(links)
-    lists, _ = describe_unlinked(evidence, links, links[:0], unlinked, links[:, 1])
-    parts = out_of_fold(evidence, links, unlinked, learned=learned, folds=3)
-    start = evidence.start("links")
-    once = learn_ranker(lists, parts, start)
-    twice = learn_ranker(lists, parts * 2, start, divisions=2)
-    np.testing.assert_allclose(twice.model.ranker.weights, once.model.ranker.weights, atol=0.01)
-    np.testing.assert_allclose(twice.probabilities, once.probabilities, atol=0.005)
-    assert once.held is not None and twice.held is not None
-    np.testing.assert_allclose(twice.held.linked, once.held.linked, atol=0.005)
-    np.testing.assert_allclose(twice.held.alone, once.held.alone, atol=0.005)

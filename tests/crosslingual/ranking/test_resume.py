@@ -89,27 +89,9 @@ def test_stages_are_computed_once_and_belong_to_one_task(tmp_path: Path) -> None
     assert len(made) == 2
 
 
-def test_stages_without_a_folder_are_kept_in_memory_if_asked_to() -> None:
-    made: list[int] = []
-
-    def make() -> dict[str, np.ndarray]:
-        made.append(1)
-        return {}
-
-    stages = Stages()
-    for _ in range(2):
-        stages.remember("small", make, in_memory=True)
-        stages.remember("large", make)
-    assert len(made) == 3
-    assert stages.checkpoint("pass") is None
-
-
 def test_names_of_stages_differ_by_type_shape_and_content() -> None:
     arrays: list[AnyArray] = [
-        np.zeros(4, np.int64),
-        np.zeros((2, 2), np.int64),
-        np.zeros(4, np.int32),
-        np.ones(4, np.int64),
-    ]
+        np.zeros(4, np.int64), np.zeros((2, 2), np.int64), np.zeros(4, np.int32), np.ones(4, np.int64),
+    ]  # fmt: skip
     assert len({digest(a) for a in arrays}) == 4
     assert digest(arrays[0], arrays[1]) != digest(arrays[1], arrays[0])

@@ -2,17 +2,14 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from linker.base.errors import InputError
-from linker.corpora.dictionaries import Dictionary
 from linker.crosslingual.methods import link
 from linker.crosslingual.options import Options
-from linker.crosslingual.pages.languages import Language, language
 from linker.crosslingual.pages.pages import Pages, count_terms
 from linker.crosslingual.ranking.knowledge import HalfSpace, Knowledge, fingerprints, joined, onto
 from linker.crosslingual.ranking.saved import ARRAYS, DICTIONARY, WORDS, LinkModel, load, save
@@ -105,28 +102,6 @@ def test_more_links_refine_a_model(corpus: Twin, tmp_path: Path) -> None:
     assert len(second.knowledge.links) == KNOWN
     assert len(second.knowledge.spaces) == 2
     assert set(second.knowledge.words) > set(first.knowledge.words)
-
-
-def test_another_pair_starts_from_the_ranker_alone(
-    corpus: Twin, model: LinkModel, caplog: pytest.LogCaptureFixture
-) -> None:
-    words = Dictionary(Path("made.tsv"), "tsv", corpus.dictionary)
-    source = replace(corpus.source, language=language("xx"))
-    task = Task(source, corpus.target, (words,), model=model)
-    with caplog.at_level("INFO", "linker"):
-        found = link(task, "auto")
-    assert "its words and latent space are left out" in caplog.text
-    assert right(found, corpus, task) > 0.9
-    assert found.metadata["learned_word_pairs"] == 0
-
-
-def test_stems_are_the_models(corpus: Twin, model: LinkModel) -> None:
-    """A model with stems of four letters still finds its words when the language's default has changed."""
-    first = Language("und", 4)
-    short = {(a[:4], b[:4]): g for (a, b), g in model.knowledge.words.items()}
-    changed = replace(model, languages=(first, first), knowledge=replace(model.knowledge, words=short))
-    task = Task(only(corpus.source, range(KNOWN, 150)), corpus.target, model=changed)
-    assert link(task, "auto").metadata["learned_word_pairs"] > 20
 
 
 def test_the_cascade_is_kept_with_its_topics(corpus: Twin, tmp_path: Path) -> None:

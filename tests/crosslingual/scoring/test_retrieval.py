@@ -1,5 +1,7 @@
 """Retrieval by passes, products of pairs and the candidate graph, each against a slow and obvious oracle."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,13 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indexes import kernels
+from indexes.disk.reading import mapping_of
 from indexes.kernels import products
 from indexes.kernels.products import PostingLists, dots
+from linker.crosslingual.pages.pages import column_sizes, count_terms, narrow
 from linker.crosslingual.scoring import sparse
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.products import Dense, Scores, WeightedProduct
 from linker.crosslingual.scoring.retrieval import Pass, filled, retrieve
-from linker.crosslingual.scoring.sparse import times
+from linker.crosslingual.scoring.sparse import on_disk, release, times
 from linker.crosslingual.scoring.stages import Stages
 
 RNG = np.random.default_rng(11)
@@ -149,3 +153,39 @@ def test_pairs_are_read_from_the_side_with_the_shorter_rows(longer: bool) -> Non
     graph = Graph.of(RNG.integers(3, n, 90), RNG.integers(0, m, 90), (n, m))
     expected = product.block(0, n)[graph.rows, graph.columns]
     np.testing.assert_allclose(product.pairs(graph), expected, rtol=1e-5, atol=1e-6)
+
+
+def made(rows: int, columns: int, seed: int) -> sp.csr_array:
+    values = np.random.default_rng(seed).random((rows, columns), np.float32)
+    return sp.csr_array(np.where(values > 0.7, values, 0))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 20), st.integers(1, 20), st.integers(0, 99))
+def test_a_matrix_on_the_disk_is_the_same_after_its_release(rows: int, columns: int, seed: int) -> None:
+    matrix = made(rows, columns, seed)
+    resting = on_disk(matrix)
+    assert (mapping_of(resting.data) is not None) == (matrix.nnz > 0)
+    for _ in range(2):
+        np.testing.assert_array_equal(resting.toarray(), matrix.toarray())
+        np.testing.assert_array_equal(column_sizes(resting), (matrix.toarray() > 0).sum(axis=0))
+        release(resting)
+    release(matrix)
+    release(matrix.toarray())
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full plays the full disk")
+def test_a_full_disk_leaves_the_matrix_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = made(300, 300, 0)
+    monkeypatch.setattr(
+        "linker.crosslingual.scoring.sparse.TemporaryFile",
+        lambda: Path("/dev/full").open("r+b", buffering=0),  # noqa: SIM115 - `on_disk` closes it
+    )
+    assert on_disk(matrix) is matrix
+
+
+def test_columns_of_counts_take_four_bytes() -> None:
+    """If row offsets are int64, scipy makes int64 columns, which made a matrix of n-grams 50 % larger."""
+    terms = count_terms(["one two", "two"], str.split)
+    assert terms.counts.indices.dtype == terms.counts[[1]].indices.dtype == np.int32
+    assert narrow(np.array([0, 1 << 31])).dtype == np.int64

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,6 @@ from linker.encoders.tokens import (
     train_word_vectors,
 )
 
-SHARED = Path(os.environ.get("LINKER_SHARED_DATA", Path(__file__).parents[4] / "shared" / "data"))
 TEXTS = ["the cat sat", "the dog sat on the mat", "a cat"]
 
 
@@ -396,17 +394,3 @@ def test_trained_vectors_are_the_same_for_the_same_seed() -> None:
 def test_training_without_words() -> None:
     with pytest.raises(InputError, match="no word occurs 2 times"):
         train_word_vectors(["a b", "c"])
-
-
-def test_the_shared_vectors(tmp_path: Path) -> None:
-    folder = SHARED / "word-vectors-en"
-    if not folder.is_dir():
-        pytest.skip("the shared data are not here (LINKER_SHARED_DATA)")
-    vectors = load_word_vectors(folder)
-    assert vectors.matrix.shape == (29_528, 128)
-    rows = [
-        vectors.matrix[ids].mean(axis=0)
-        for ids in vectors.tokenizer.encode_batch(["a plane", "an aircraft", "soup"], 9)
-    ]
-    plane, aircraft, soup = (row / np.linalg.norm(row) for row in rows)
-    assert plane @ aircraft > plane @ soup + 0.3

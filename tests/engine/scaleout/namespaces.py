@@ -1,7 +1,5 @@
 """Virtual machines for a test: network namespaces on one bridge, each with an address, to cut off and kill."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

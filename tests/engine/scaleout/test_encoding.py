@@ -40,18 +40,14 @@ def test_the_same_index_as_a_local_build(corpora: list[Path], local: dict[str, A
     assert_tidy(tmp_path / "i")
 
 
-def test_a_worker_that_is_killed_is_replaced(
-    corpora: list[Path], local: dict[str, Any], tmp_path: Path
-) -> None:
+def test_a_killed_worker_is_replaced(corpora: list[Path], local: dict[str, Any], tmp_path: Path) -> None:
     text = local["documents"][300].full_text
     build(corpora, tmp_path / "i", DyingEncoder(text, tmp_path / "died"), engine="ray")
     assert (tmp_path / "died").exists()
     assert content(tmp_path / "i") == local
 
 
-def test_workers_killed_from_outside_at_random(
-    corpora: list[Path], local: dict[str, Any], tmp_path: Path
-) -> None:
+def test_workers_killed_at_random(corpora: list[Path], local: dict[str, Any], tmp_path: Path) -> None:
     ended = threading.Event()
     killed: list[int] = []
 

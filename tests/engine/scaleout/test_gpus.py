@@ -42,9 +42,7 @@ def test_a_worker_for_each_cpu_and_its_part_of_a_gpu(ray_with_gpu: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("ray_with_gpu")
-def test_vectors_from_a_worker_with_a_gpu(
-    corpora: list[Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_vectors_made_on_a_gpu(corpora: list[Path], tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     batches = tmp_path / "batches"
     batches.mkdir()
     with caplog.at_level(logging.WARNING, "linker"):

@@ -36,14 +36,9 @@ def start(machine: Machine, head: Machine, folder: str, environment: dict[str, s
         how = ["--address", f"{head.address}:6379"]
         if machine is head:
             how = [
-                "--head",
-                "--port",
-                "6379",
-                "--include-dashboard",
-                "false",
-                "--temp-dir",
+                "--head", "--port", "6379", "--include-dashboard", "false", "--temp-dir",
                 f"{folder}/{number}",
-            ]
+            ]  # fmt: skip
         log = Path(folder, f"{machine.name}-{number}.log")
         with log.open("wb") as file:
             process = machine.run([*command, *how], stdout=file, stderr=file, env=environment, cwd=ROOT)
@@ -55,9 +50,7 @@ def start(machine: Machine, head: Machine, folder: str, environment: dict[str, s
     raise AssertionError(log.read_text())
 
 
-def test_a_machine_that_dies_in_the_middle_loses_nothing(
-    elastic: str, corpora: list[Path], tmp_path: Path
-) -> None:
+def test_a_machine_that_dies_midway_loses_nothing(elastic: str, corpora: list[Path], tmp_path: Path) -> None:
     encoder = CountingEncoder(tmp_path)
     encoder.pause.touch()
     name = new_name("nodes")
@@ -77,18 +70,13 @@ def test_a_machine_that_dies_in_the_middle_loses_nothing(
         where = f"elastic+http://{gateway}:{port}/{name}"
         driver = head.run(
             [
-                sys.executable,
-                "-m",
-                "tests.engine.scaleout.driver",
-                str(tmp_path),
-                where,
-                "begin",
+                sys.executable, "-m", "tests.engine.scaleout.driver", str(tmp_path), where, "begin",
                 *map(str, corpora),
             ],
             stdout=subprocess.PIPE,
             env={**environment, "RAY_ADDRESS": f"{head.address}:6379"},
             cwd=ROOT,
-        )
+        )  # fmt: skip
 
         def encoded_by(machine: Machine) -> int:
             pids = machine.pids

@@ -142,14 +142,9 @@ def test_a_driver_that_is_interrupted_or_killed_is_resumed(
 
     def drive(how: str) -> subprocess.Popen[str]:
         command = [
-            sys.executable,
-            "-m",
-            "tests.engine.scaleout.driver",
-            str(tmp_path),
-            where,
-            how,
+            sys.executable, "-m", "tests.engine.scaleout.driver", str(tmp_path), where, how,
             *map(str, corpora),
-        ]
+        ]  # fmt: skip
         return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
 
     first = drive("begin")

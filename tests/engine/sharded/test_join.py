@@ -1,7 +1,5 @@
 """A directory that stands for several indexes, and the commands, server and reviews that accept it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Several directories searched as one: the oracle is one index over all documents, in the same order."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +8,6 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from indexes import kernels
 from indexes.fusion import Fusion
 from indexes.hybrid import Answer, Mode
 from indexes.interface import DamagedError, Document, DuplicateIdError, EncoderMismatchError, IndexesError
@@ -45,13 +42,11 @@ def corpus(count: int, seed: int = 0) -> list[Document]:
     rng = random.Random(seed)
     return [
         Document(
-            f"d{n}",
-            sentence(rng, rng.randint(2, 14)),
-            sentence(rng, 2) if n % 3 else "",
+            f"d{n}", sentence(rng, rng.randint(2, 14)), sentence(rng, 2) if n % 3 else "",
             {"lang": rng.choice(["en", "de"]), "likes": rng.randint(0, 99)},
         )
         for n in range(count)
-    ]
+    ]  # fmt: skip
 
 
 def queries(count: int = 12) -> list[str]:
@@ -134,15 +129,6 @@ def test_everything_else_reads_the_rows_of_all(indexes: tuple[Engine, Engine]) -
     )
     weights = mine.linear.vector(one.document("d8"))
     assert weights.values.tolist() == theirs.linear.vector(one.document("d8")).values.tolist()
-
-
-def test_the_plain_loop_answers_alike(
-    indexes: tuple[Engine, Engine], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one, shards = indexes
-    compiled = one.search(queries(), 20, mode="bm25")
-    monkeypatch.setattr(kernels, "load", lambda *_: None)
-    assert_same(compiled, opened(*shards.directories).search(queries(), 20, mode="bm25"))
 
 
 def test_fields_answer_as_in_one_index(tmp_path: Path) -> None:
@@ -306,9 +292,7 @@ def test_lexicons_count_where_all_directories_hold_the_same(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("static", [True, False])
-def test_find_asks_for_the_same_documents_in_the_same_order(
-    indexes: tuple[Engine, Engine], static: bool
-) -> None:
+def test_find_asks_the_same_in_the_same_order(indexes: tuple[Engine, Engine], static: bool) -> None:
     seeds = {"s": corpus(240)[8].full_text, "t": corpus(240)[120].full_text}
     relevant = {d.id for d in corpus(240) if "banel" in d.full_text}
     asked: list[list[str]] = []

@@ -1,7 +1,5 @@
 """Runs and judgements from other tools, compared with those tools; and unreadable files."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json
@@ -28,12 +26,9 @@ QRELS = {"q1": {"a": 1, "b": 0}, "q2": {"c": 2, "é": 1}}
 RUN = {"q1": {"b": 2.5, "a": 1.25}, "q2": {"c": 3.0, "x": -1.0}}
 ROWS = [(topic, list(scores), list(scores.values())) for topic, scores in RUN.items()]
 NAMES = {
-    "trec": "run.txt",
-    "ranx": "run.json",
-    "pytrec_eval": "p.json",
-    "parquet": "run.parquet",
+    "trec": "run.txt", "ranx": "run.json", "pytrec_eval": "p.json", "parquet": "run.parquet",
     "jsonl": "run.jsonl",
-}
+}  # fmt: skip
 
 
 def plain(entries: Any) -> dict[str, dict[str, float]]:
@@ -42,9 +37,7 @@ def plain(entries: Any) -> dict[str, dict[str, float]]:
 
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("ending", ["", ".gz"])
-def test_every_format_is_read_back_and_known_by_its_content(
-    tmp_path: Path, kind: RunFormat, ending: str
-) -> None:
+def test_formats_are_read_back_and_known_by_content(tmp_path: Path, kind: RunFormat, ending: str) -> None:
     write_run_as(tmp_path / f"{NAMES[kind]}{ending}", ROWS, kind, "mine")
     entries = load_run(tmp_path / f"{NAMES[kind]}{ending}")
     assert plain(entries) == RUN
@@ -57,13 +50,8 @@ def test_every_format_is_read_back_and_known_by_its_content(
 def test_the_name_of_a_file_says_its_format() -> None:
     names = ["r.json", "r.json.gz", "r.JSONL", "r.parquet", "r.parq", "r.txt", "r.trec", "r"]
     assert [format_of(Path(n)) for n in names] == [
-        "ranx",
-        "ranx",
-        "jsonl",
-        "parquet",
-        "parquet",
-        *["trec"] * 3,
-    ]
+        "ranx", "ranx", "jsonl", "parquet", "parquet", *["trec"] * 3,
+    ]  # fmt: skip
 
 
 RANX = """
@@ -118,7 +106,7 @@ def test_any_run_survives(tmp_path_factory: pytest.TempPathFactory, run: Any, ki
     st.binary(max_size=60),
     st.sampled_from([b"", b"{", b'{"q":{', b"PAR1", b'{"query":"1","ids":["a"],"scores":', b"\xef\xbb\xbf{"]),
 )
-def test_any_bytes_are_a_run_or_an_input_error(
+def test_any_bytes_are_a_run_or_error(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, start: bytes
 ) -> None:
     path = tmp_path_factory.mktemp("bytes") / "run"
@@ -184,9 +172,7 @@ def test_pipes_and_stdin_of_every_format(tmp_path: Path, monkeypatch: pytest.Mon
             assert plain(load_run("-")) == RUN
 
 
-def test_stdout_gets_all_or_nothing(
-    capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stdout_gets_all(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     write_run_as(Path("-"), ROWS, "ranx")
     assert json.loads(capfdbinary.readouterr().out) == RUN
     with pytest.raises(InputError, match="the run: topic 'q1' is given twice"):

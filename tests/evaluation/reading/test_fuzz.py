@@ -1,7 +1,5 @@
 """Differential fuzzing: pytrec_eval-terrier (trec_eval 9's own C code) for version 9, the slow oracle for 10."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Mapping
@@ -61,13 +59,8 @@ def test_equals_the_slow_oracle(seed: int, compat: Compat) -> None:
             rels = relevances(qrels[topic], run[topic], compat, judged_only, most)
             expected = topic_values(qrels[topic], rels, level, compat)
             assert mine.topic(topic) == pytest.approx(expected, abs=1e-13), (
-                topic,
-                qrels,
-                run,
-                level,
-                judged_only,
-                most,
-            )
+                topic, qrels, run, level, judged_only, most,
+            )  # fmt: skip
 
 
 ids = st.one_of(

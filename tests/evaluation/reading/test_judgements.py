@@ -1,7 +1,5 @@
 """Judgements for choices or learning: a repeated line is dropped with a warning, a contradiction is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,6 @@ from hypothesis import strategies as st
 from linker.base.errors import InputError
 from linker.evaluation import read_qrels
 from linker.evaluation.reading.judgements import merged_qrels
-from tests.helpers import shared_data
 
 
 def written(path: Path, lines: list[tuple[str, str, int]]) -> Path:
@@ -81,13 +78,3 @@ def test_merging_equals_a_dictionary(
     merged = merged_qrels(paths, warnings.append)
     assert {(t, d): r for t, judged in merged.items() for d, r in judged.items()} == known
     assert sum(int(w.partition("dropped ")[2].split()[0]) for w in warnings) == dropped
-
-
-def test_the_shared_tweets_have_one_such_line() -> None:
-    path = shared_data("tweets2claims") / "qrels" / "dev.tsv"
-    warnings: list[str] = []
-    merged = merged_qrels([path], warnings.append)
-    assert len(warnings) == 1 and "dropped 1 repeated line" in warnings[0]
-    assert sum(map(len, merged.values())) == len(path.read_text().splitlines()) - 2
-    with pytest.raises(InputError, match="delete one of the two lines"):
-        read_qrels(path)

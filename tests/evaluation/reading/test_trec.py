@@ -1,7 +1,5 @@
 """Reading and writing: errors on malformed input name file and line; written files read back the same."""
 
-from __future__ import annotations
-
 import gzip
 import math
 import random
@@ -233,12 +231,9 @@ def test_written_runs_read_back_and_keep_their_order(tmp_path: Path) -> None:
         data = (tmp_path / name).read_bytes()
         text = (gzip.decompress(data) if name.endswith(".gz") else data).decode()
         assert text.splitlines() == [
-            "q1 Q0 é 1 inf me",
-            "q1 Q0 a 2 0.300000012 me",
-            "q1 Q0 9 3 0.100000001 me",
-            "q1 Q0 10 4 0.100000001 me",
-            "q1 Q0 b 5 -inf me",
-        ]
+            "q1 Q0 é 1 inf me", "q1 Q0 a 2 0.300000012 me", "q1 Q0 9 3 0.100000001 me",
+            "q1 Q0 10 4 0.100000001 me", "q1 Q0 b 5 -inf me",
+        ]  # fmt: skip
         again = read_run(tmp_path / name)
         assert {d: np.float32(s) for d, s in again["q1"].items()} == dict(
             zip(["9", "10", "a", "b", "é"], scores, strict=True)
@@ -254,15 +249,12 @@ def test_equal_printed_scores_are_ordered_by_id(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (("q 1", ["a"], [1.0]), "white space"),
-        (("q", ["a b"], [1.0]), "white space"),
-        (("q", [""], [1.0]), "empty"),
-        (("q", ["a"], [math.nan]), "NaN"),
-        (("q", ["a", "a"], [1.0, 2.0]), "distinct"),
-        (("q", ["a"], [1.0, 2.0]), "one score"),
+        (("q 1", ["a"], [1.0]), "white space"), (("q", ["a b"], [1.0]), "white space"),
+        (("q", [""], [1.0]), "empty"), (("q", ["a"], [math.nan]), "NaN"),
+        (("q", ["a", "a"], [1.0, 2.0]), "distinct"), (("q", ["a"], [1.0, 2.0]), "one score"),
     ],
-)
-def test_unwritable_rows_leave_the_old_file(
+)  # fmt: skip
+def test_unwritable_rows_are_left(
     tmp_path: Path, row: tuple[str, list[str], list[float]], message: str
 ) -> None:
     (tmp_path / "run").write_text("old")

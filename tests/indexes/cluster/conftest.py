@@ -1,7 +1,5 @@
 """Indexes on each kind of server, and a server that records requests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -13,6 +11,7 @@ import pytest
 from indexes.cluster import PRODUCTS
 from indexes.hybrid import Answer, Mode
 from indexes.interface import Document
+from indexes.writer import writer_of
 from linker.corpora import read_corpus
 from linker.engine import Engine, building
 from tests.contract.cluster import addresses
@@ -55,15 +54,29 @@ def phrased(folder: Path) -> list[Document]:
     ]  # fmt: skip
 
 
-def assert_same_phrases(mine: Engine, theirs: Engine) -> None:
-    """Check that queries with quoted words have the same answers."""
-    queries = [
-        '"deras kisen" banel',
-        'banel "and then" «deras kisen»',
-        '"deras" "banel"',
-        '"nowhere at all"',
-        '" "',
-    ]
+FILTERS: tuple[Any, ...] = (
+    None, "lang=en", ["lang=en", "group=3"], ["lang!=en", "group>=2"], "group<3", "lang=b",
+)  # fmt: skip
+
+
+def assert_same_answers(mine: Engine, theirs: Engine, folder: Path) -> list[Document]:
+    """Fill both in two parts, and check that they have the same answers; return the documents."""
+    texts = documents(300, folder=folder)
+    for engine in (mine, theirs):
+        engine.add(texts[:200])
+        engine.add(texts[200:])
+    for mode in MODES:
+        for where in FILTERS:
+            for k in (1, 10, 1000):
+                assert_same(*(e.search(QUERIES, k, mode=mode, where=where) for e in (mine, theirs)))
+    return texts
+
+
+def assert_same_phrases(mine: Engine, theirs: Engine, folder: Path) -> None:
+    """Fill both, and check that queries with quoted words have the same answers."""
+    queries = ['"deras kisen" banel', 'banel "and then" «deras kisen»', '"deras" "banel"', '"nowhere"', '" "']
+    for engine in (mine, theirs):
+        engine.add(phrased(folder))
     for mode in MODES:
         for where in (None, "lang=en"):
             both = (e.search(queries, 20, mode=mode, where=where, phrases=True) for e in (mine, theirs))
@@ -82,11 +95,25 @@ def long_documents(count: int) -> list[Document]:
 
 
 def assert_same_bm25(mine: Engine, theirs: Engine) -> None:
-    """Check that the top documents are the same, with the same scores bit for bit."""
-    for k in (1, 10, 60):
-        one, other = (e.search(LONG_QUERIES, k, mode="bm25").hits for e in (mine, theirs))
-        for a, b in zip(one, other, strict=True):
-            assert (a.ids, list(a.scores)) == (b.ids, list(b.scores))
+    """Check that the top long documents are the same, with the same scores bit for bit, before and after changes."""
+    texts = long_documents(300)
+
+    def check() -> None:
+        for k in (1, 10, 60):
+            one, other = (e.search(LONG_QUERIES, k, mode="bm25").hits for e in (mine, theirs))
+            for a, b in zip(one, other, strict=True):
+                assert (a.ids, list(a.scores)) == (b.ids, list(b.scores))
+
+    for engine in (mine, theirs):
+        engine.add(texts[:200])
+    check()
+    for engine in (mine, theirs):  # the statistics follow
+        engine.add(texts[200:])
+        engine.delete([text.id for text in texts[:20]])
+    with writer_of(theirs.directory) as writer:  # until it is compacted, a directory counts removed documents
+        writer.compact()
+    theirs = Engine(theirs.directory, encoder=HashEncoder())
+    check()
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """A small HTTP server on loopback that responds like Elasticsearch and records requests."""
 
-from __future__ import annotations
-
 import contextlib
 import http.server
 import threading

@@ -1,7 +1,5 @@
 """An index only on a cluster, on a real server: a directory's results, changes, many writers, faults."""
 
-from __future__ import annotations
-
 import multiprocessing
 import time
 from collections.abc import Callable
@@ -16,38 +14,28 @@ from indexes.cluster import RemoteWriter, check, drop, manifest_of, open_remote
 from indexes.cluster.client import ElasticSettings
 from indexes.cluster.index import ClusterIndex, new_name
 from indexes.cluster.mapping import written_alone
-from indexes.cluster.rows import Seen
 from indexes.disk import faults
-from indexes.errors import UntrustedHostError
 from indexes.fusion import Fusion
 from indexes.hybrid import SearchSettings
 from indexes.interface import (
     BackendUnavailableError,
     BadFilterError,
     Document,
-    DuplicateIdError,
     IndexesError,
     UnknownIdError,
 )
 from indexes.writer import writer_of
-from linker import Question, find
-from linker.corpora import Query
 from linker.engine import building
 from linker.engine.engine import Engine
 from tests.helpers import HashEncoder, linker, write_corpus
 from tests.indexes.cluster.conftest import (
-    MODES,
-    QUERIES,
     Make,
-    assert_same,
+    assert_same_answers,
     assert_same_bm25,
     assert_same_phrases,
     documents,
     embedded,
-    long_documents,
-    phrased,
 )
-from tests.indexes.cluster.recorder import recording
 
 TURNS = 6  # per writer
 
@@ -61,47 +49,24 @@ def remote(engine: Engine) -> Address:
 @pytest.mark.parametrize("vectors", ["flat", "hnsw"])
 def test_the_answers_are_those_of_a_directory(make: Make, tmp_path: Path, vectors: str) -> None:
     mine, theirs = make(vectors, elastic=None), embedded(tmp_path)
-    texts = documents(300, folder=tmp_path)
-    for engine in (mine, theirs):
-        engine.add(texts[:200])
-        engine.add(texts[200:])
-    for mode in MODES:
-        for where in (None, "lang=en", ["lang=en", "group=3"], ["lang!=en", "group>=2"], "group<3", "lang=b"):
-            for k in (1, 10, 1000):
-                assert_same(*(e.search(QUERIES, k, mode=mode, where=where) for e in (mine, theirs)))
+    texts = assert_same_answers(mine, theirs, tmp_path)
     assert len(mine) == len(theirs) == 300
     assert mine.fields == theirs.fields
     assert list(mine.documents()) == list(theirs.documents()) == texts
     assert list(mine.documents("group>=3")) == list(theirs.documents("group>=3"))
     assert mine.collection.rows.ids == theirs.collection.rows.ids
-    for one, other in zip(
-        mine.collection.documents.vectors(16), theirs.collection.documents.vectors(16), strict=True
-    ):
+    vectors_of_both = (e.collection.documents.vectors(16) for e in (mine, theirs))
+    for one, other in zip(*vectors_of_both, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
 def test_long_texts_rank_as_in_a_directory_to_the_last_bit(make: Make, tmp_path: Path) -> None:
-    mine, theirs = (
-        make("none", elastic=ElasticSettings(("http://127.0.0.1:9",), "shape", 2)),
-        embedded(tmp_path),
-    )
-    texts = long_documents(300)
-    for engine in (mine, theirs):
-        engine.add(texts[:200])
-    assert_same_bm25(mine, theirs)
-    for engine in (mine, theirs):  # the statistics follow
-        engine.add(texts[200:])
-        engine.delete([text.id for text in texts[:20]])
-    with writer_of(theirs.directory) as writer:  # until it is compacted, a directory counts removed documents
-        writer.compact()
-    assert_same_bm25(mine, Engine(theirs.directory, encoder=HashEncoder()))
+    shape = ElasticSettings(("http://127.0.0.1:9",), "shape", 2)
+    assert_same_bm25(make("none", elastic=shape), embedded(tmp_path))
 
 
 def test_phrases_are_found_as_in_a_directory(make: Make, tmp_path: Path) -> None:
-    mine, theirs = make("flat", positions=True), embedded(tmp_path)
-    for engine in (mine, theirs):
-        engine.add(phrased(tmp_path))
-    assert_same_phrases(mine, theirs)
+    assert_same_phrases(make("flat", positions=True), embedded(tmp_path), tmp_path)
 
 
 def test_equal_fused_scores_come_in_the_order_of_arrival(make: Make, tmp_path: Path) -> None:
@@ -119,15 +84,6 @@ def test_equal_fused_scores_come_in_the_order_of_arrival(make: Make, tmp_path: P
         (hits,) = hybrid.search(["banel"], 3, embed=HashEncoder().encode).hits
         assert hits.ids[:2] == ("z", "a")
         assert hits.scores[0] == hits.scores[1]
-
-
-def test_what_one_search_met_is_numbered_by_stamp() -> None:
-    seen = Seen(lambda: 3)
-    assert seen.number(["b", "a", "b", "c"], [7, 9, 7, 5]).tolist() == [0, 1, 0, 2]
-    assert seen.sort().tolist() == [1, 2, 0]
-    assert seen.ids == ["c", "b", "a"]
-    assert seen.find(["a", "new", "c"]).tolist() == [2, 3, 0]
-    assert [seen.at_most(k) for k in (5, 10**9)] == [5, 3]
 
 
 def test_changes_are_seen_by_an_engine_that_is_open(make: Make, tmp_path: Path) -> None:
@@ -151,26 +107,6 @@ def test_changes_are_seen_by_an_engine_that_is_open(make: Make, tmp_path: Path) 
     with pytest.raises(UnknownIdError, match="'new'"):
         engine.document("new")
     assert "d4" in engine
-
-
-def test_documents_are_added_or_replaced_as_in_a_directory(make: Make, tmp_path: Path) -> None:
-    mine, theirs = make(), embedded(tmp_path)
-    texts = documents(30, folder=tmp_path)
-    for engine in (mine, theirs):
-        engine.add(texts)
-        with pytest.raises(DuplicateIdError, match="'d3'"):
-            engine.add([Document("x", "banel"), Document("d3", "banel")])
-        with pytest.raises(DuplicateIdError, match="'y'"):
-            engine.add([Document("y", "banel"), Document("y", "banel")])
-        assert "x" not in engine
-        engine.add(
-            [Document("d3", "zebra banel", "title", {"n": [1, {"a": 2.5}]}), Document("x", "zebra")],
-            replace=True,
-        )
-        assert engine.search("zebra", mode="bm25").hits[0].ids == ("x", "d3")
-        assert len(engine) == 31
-    assert mine.document("d3") == theirs.document("d3")
-    assert_same(*(e.search(QUERIES, 100, mode="dense") for e in (mine, theirs)))
 
 
 def test_an_unknown_field_is_an_error_as_in_a_directory(make: Make, tmp_path: Path) -> None:
@@ -372,46 +308,6 @@ def test_verification_finds_what_is_wrong_and_nothing_else(make: Make, tmp_path:
     assert "document 'd4' has another id or stamp" in wrong
     assert len(wrong.splitlines()) == 4
     assert linker("index", "verify", str(remote(engine)), check=1).stdout.count("damaged: ") == 4
-
-
-def test_an_index_is_tuned_and_reviewed_as_in_a_directory(make: Make, tmp_path: Path) -> None:
-    mine, theirs = make(), embedded(tmp_path)
-    texts = documents(120, folder=tmp_path)
-    words = [" ".join(d.text.split()[:5]) for d in texts[::6]]
-    queries = [Query(f"q{n}", text) for n, text in enumerate(words)]
-    qrels = {f"q{n}": {d.id: 1.0} for n, d in enumerate(texts[::6])}
-    for engine in (mine, theirs):
-        engine.add(texts)
-        tuning = engine.tune(queries, qrels)
-        assert engine.collection.manifest.search["mode"] == tuning.chosen.mode
-    stored = [e.collection.manifest.search for e in (mine, theirs)]
-    assert stored[0]["mode"] == stored[1]["mode"]
-    other = Engine(mine.directory, encoder=HashEncoder())
-    assert other.collection.hybrid.settings == mine.collection.hybrid.settings
-    asked: list[list[str]] = []
-    for engine in (mine, theirs):
-        asked.append([])
-
-        def judge(question: Question, seen: list[str] = asked[-1]) -> Any:
-            seen.append(question.document.id)
-            return "relevant" if question.document.metadata["group"] == 1 else "not"
-
-        report = find(engine, {"s": texts[1].text}, judge, max_read=12)
-        assert report.read == 12
-    assert asked[0] == asked[1]
-    with pytest.raises(IndexesError, match="searches exactly"):
-        mine.tune_recall(0.9)
-
-
-def test_credentials_go_to_the_named_address_but_not_in_the_clear(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LINKER_ELASTIC_API_KEY", "c2VjcmV0")
-    with pytest.raises(UntrustedHostError, match="credentials are not sent over plain http"):
-        open_remote(Address(("http://example.org:9200",), "news"))
-    with recording() as (url, handler):
-        with pytest.raises(BackendUnavailableError, match="is not Elasticsearch") as raised:
-            open_remote(Address((url,), "news"))
-        assert set(handler.shown) == {"ApiKey c2VjcmV0"}
-    assert "c2VjcmV0" not in str(raised.value)
 
 
 def test_an_index_of_others_is_left_alone(server: tuple[str, str]) -> None:

@@ -1,9 +1,8 @@
 """A cluster whose nodes hang: other copies and nodes are queried, and the hanging nodes are remembered."""
 
-from __future__ import annotations
-
 import contextlib
 import http.server
+import re
 import socket
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -121,7 +120,7 @@ def test_without_replicas_the_copy_is_the_only_one() -> None:
         store.close()
 
 
-def test_a_node_that_hangs_is_waited_for_by_one_client_of_the_process(
+def test_a_node_that_hangs_is_waited_for_by_one_client(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(nodes, "_away", {})
@@ -145,13 +144,12 @@ def test_a_node_that_hangs_is_waited_for_by_one_client_of_the_process(
 def test_reasons_and_remedies_are_named() -> None:
     settings = ElasticSettings(("http://127.0.0.1:9",), "any")
     full = "cluster_block_exception: index [x] blocked by: [TOO_MANY_REQUESTS/12/disk usage exceeded flood-stage …]"
-    assert "free space" in str(api_error(settings, 429, full))
-    assert "free space" in str(api_error(settings, 403, full)) or "rejected" in str(
-        api_error(settings, 403, full)
-    )
-    assert "LINKER_ELASTIC_API_KEY" in str(api_error(settings, 403, "security_exception: no"))
-    assert "cut off" in str(api_error(settings, 503, "master_not_discovered_exception: None"))
-    assert "_cluster/health" in str(api_error(settings, 503, "else"))
+    for status, reason, remedy in (
+        (429, full, "free space"), (403, "security_exception: no", "LINKER_ELASTIC_API_KEY"),
+        (503, "master_not_discovered_exception: None", "cut off"), (503, "else", "_cluster/health"),
+    ):  # fmt: skip
+        assert remedy in str(api_error(settings, status, reason))
+    assert re.search("free space|rejected", str(api_error(settings, 403, full)))
     assert reason_of({"_shards": {"total": 3, "successful": 0, "failed": 0}}) == "0 of 3 shards answered"
     failure = {"reason": {"type": "t", "reason": "r"}}
     assert reason_of({"_shards": {"total": 3, "successful": 0, "failed": 1, "failures": [failure]}}) == "t: r"

@@ -1,7 +1,5 @@
 """The circuit breaker, in front of a backend that the test makes fail, hang and respond."""
 
-from __future__ import annotations
-
 import gc
 import threading
 import time

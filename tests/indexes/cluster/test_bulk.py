@@ -1,7 +1,5 @@
 """Bulk writes against a fake server that is busy, dies, and refuses: each document arrives effectively once."""
 
-from __future__ import annotations
-
 import random
 import threading
 import time
@@ -52,9 +50,7 @@ def operations(count: int) -> list[Operation]:
 
 
 @pytest.mark.parametrize(("busy", "broken"), [(0, 0), (0.3, 0), (0, 0.3), (0.3, 0.3)])
-def test_everything_arrives_and_only_what_failed_is_sent_again(
-    busy: float, broken: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_what_failed_is_sent_again(busy: float, broken: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(elastic_bulk, "CHUNK_OPERATIONS", 20)
     server = Server(busy, broken)
     bulk = Bulk(server.send, QUICK)
@@ -156,9 +152,7 @@ def test_closing_ends_a_wait() -> None:
     ("status", "reason"),
     [(404, "shard_not_found_exception: no such shard"), (500, "i_o_exception: No space left on device")],
 )
-def test_what_a_copy_that_died_did_not_do_is_sent_again(
-    source: bytes | None, status: int, reason: str
-) -> None:
+def test_what_a_dead_copy_did_not_do_is_sent_again(source: bytes | None, status: int, reason: str) -> None:
     """Seen when a node's disk filled up: a deletion would have been lost, and a document refused."""
     answers = [[BulkOutcome(status, reason)], [BulkOutcome(200)]]
     bulk = Bulk(lambda _: answers.pop(0), QUICK)

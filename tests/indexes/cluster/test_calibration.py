@@ -1,7 +1,5 @@
 """P(link) on a cluster: computed from the servers' results, stored there, and seen by every engine."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -16,13 +14,13 @@ from indexes.cluster import drop, manifest_of
 from indexes.cluster import files as remote_files
 from indexes.cluster.bulk import Operation
 from indexes.cluster.client import ElasticSettings
-from indexes.cluster.index import FILES, ClusterIndex
+from indexes.cluster.index import FILES, ClusterIndex, new_name
 from indexes.interface import DamagedError, Document
 from indexes.store.records import EncoderRecord, Manifest
 from indexes.writer import Writer
 from linker import Question, find
 from linker.base.errors import InputError
-from linker.engine.engine import Engine
+from linker.engine import Engine, building
 from linker.scoring.probability import folder
 from linker.scoring.probability.features import DEPTH, Describer
 from tests.helpers import HashEncoder
@@ -60,7 +58,7 @@ def test_hits_are_described_as_in_a_directory(make: Make, tmp_path: Path) -> Non
     assert len(mine) > DEPTH  # some of the documents are beyond the rankings
 
 
-def test_a_calibration_is_stored_and_followed(
+def test_a_stored_calibration_is_followed(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine, other = make(), None
@@ -143,3 +141,26 @@ def test_a_calibration_that_is_damaged_or_lost_is_named(make: Make, tmp_path: Pa
         _ = Engine(engine.directory).calibration
     engine.store_calibration(tmp_path / "calibration")
     assert Engine(engine.directory).calibration is not None
+
+
+def test_p_comes_from_the_servers_scores(
+    elastic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LINKER_ELASTIC_TIMEOUT", "60")
+    settings = ElasticSettings((elastic,), new_name("calibrated"))
+    asked, judged = judged_queries()
+    try:
+        building.create(tmp_path / "index", elastic=settings)
+        engine = Engine(tmp_path / "index")
+        engine.add(documents())
+        folder.save(engine.calibrate(asked, judged), tmp_path / "calibration")
+        engine.store_calibration(tmp_path / "calibration")
+        answer = engine.search([q.text for q in asked], 3)
+        assert answer.probabilities is not None and answer.calibration
+        right = [h.ids[0] in judged[q.id] for q, h in zip(asked, answer.hits, strict=True)]
+        assert abs(np.mean([p[0] for p in answer.probabilities]) - np.mean(right)) < 0.1
+    finally:
+        store = ClusterIndex(settings, timeout=60)
+        store.drop()
+        store.drop(numberings=True)
+        store.close()

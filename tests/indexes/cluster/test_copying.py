@@ -1,17 +1,19 @@
 """Indexes copied within a cluster: several joined into one, and one rebuilt with other shards."""
 
-from __future__ import annotations
-
 import re
 import signal
 import threading
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import orjson
 import pytest
 
 from indexes.address import Address
-from indexes.cluster import RemoteCollection, check, manifest_of, open_remote, rebuilding
+from indexes.cluster import RemoteCollection, check, drop, manifest_of, open_remote, rebuilding
+from indexes.cluster.index import new_name
 from indexes.disk import faults
 from indexes.interface import DuplicateIdError, EncoderMismatchError, IndexesError
 from indexes.sharded import join
@@ -37,9 +39,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rebuilding, "FOLLOWED", 1.0)
 
 
-def test_joined_indexes_answer_like_one_directory(
-    make: Make, address: Callable[[], str], tmp_path: Path
-) -> None:
+def test_joined_indexes_answer_like_one(make: Make, address: Callable[[], str], tmp_path: Path) -> None:
     parts, whole = (make("flat"), embedded(tmp_path)), embedded(tmp_path / "whole")
     for part, prefix in zip(parts, "ab", strict=True):
         texts = documents(60, prefix, ord(prefix), folder=tmp_path)
@@ -123,9 +123,7 @@ def test_writers_wait_for_a_rebuild(make: Make, tmp_path: Path, monkeypatch: pyt
     assert sorted(found.collection.rows.ids) == sorted(text.id for text in (*before, *after))
 
 
-def test_a_killed_rebuild_changes_no_answer_and_is_repeated(
-    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_rebuild_is_repeated(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = make("flat")
     engine.add(documents(20, folder=tmp_path))
     monkeypatch.setenv("LINKER_FAULT", "elastic.copied")
@@ -140,7 +138,7 @@ def test_a_killed_rebuild_changes_no_answer_and_is_repeated(
     assert len(found) == 22
 
 
-def test_a_rebuild_that_fails_lets_writers_in(
+def test_a_failed_rebuild_lets_writers_in(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = make("flat")
@@ -155,3 +153,53 @@ def test_a_rebuild_that_fails_lets_writers_in(
     monkeypatch.undo()
     engine.add(documents(2, "m", folder=tmp_path))
     assert len(engine) == 22
+
+
+def call(server: str, method: str, path: str, body: dict[str, Any]) -> None:
+    request = urllib.request.Request(
+        server + path, orjson.dumps(body), {"Content-Type": "application/json"}, method=method
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        assert answer.status == 200
+
+
+def test_a_restored_snapshot_is_the_index(elastic: str, tmp_path: Path) -> None:
+    name = new_name("snapshot")
+    address = f"elastic+{elastic}/{name}"
+    named = Address.of(address)
+    assert named
+    linker("index", "build", write_corpus(tmp_path / "c.jsonl", 60), "--out", address)
+    linker("index", "delete", address, "d3")
+
+    def found() -> tuple[list[str], list[float]]:
+        with Engine.open(address) as engine:
+            (hits,) = engine.search("banel", 20).hits
+            assert len(engine) == 59
+            return list(hits.ids), hits.scores.tolist()
+
+    before = found()
+    assert before[0]
+    repository = {"type": "fs", "settings": {"location": name}}
+    indexes = {"indices": f"{name}-*", "include_global_state": False}
+    call(elastic, "PUT", f"/_snapshot/{name}", repository)
+    call(elastic, "PUT", f"/_snapshot/{name}/monday?wait_for_completion=true", indexes)
+    drop(named)
+    call(elastic, "POST", f"/_snapshot/{name}/monday/_restore?wait_for_completion=true", indexes)
+    assert found() == before
+    assert check(named).damage == []
+    linker("index", "add", address, write_corpus(tmp_path / "more.jsonl", 5, seed=1, prefix="m"))
+    assert check(named).documents == 64
+    drop(named)
+
+
+@pytest.mark.parametrize(
+    ("command", "remedy"),
+    [
+        (("backup", "copy.tar"), "take a snapshot"),
+        (("checkout", "1"), "restore a snapshot"),
+    ],
+)
+def test_what_a_cluster_does_instead_is_said(command: tuple[str, ...], remedy: str) -> None:
+    done = linker("index", command[0], "elastic+http://127.0.0.1:1/stories", *command[1:], check=1)
+    assert "is an index on Elasticsearch, which does not support" in done.stderr
+    assert remedy in done.stderr

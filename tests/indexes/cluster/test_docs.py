@@ -1,11 +1,6 @@
 """The user page's commands run, and the compose file agrees with the page."""
 
-from __future__ import annotations
-
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,31 +9,24 @@ from indexes.address import Address
 from indexes.cluster.client import ElasticSettings
 from indexes.cluster.index import ClusterIndex
 from indexes.store import manifest as manifests
-from tests.helpers import ROOT, write_corpus
+from tests import elastic_server
+from tests.helpers import ROOT, linker, run_page, write_corpus
 
 PAGE = (ROOT / "docs" / "elasticsearch.md").read_text(encoding="utf-8")
-TESTED = re.findall(r"<!-- tested -->\n```sh\n(.*?)```", PAGE, re.DOTALL)
+TESTED = r"<!-- tested -->\n```sh\n(.*?)```"
 
 
 @pytest.mark.slow
-def test_the_blocks_run(elastic: str, tmp_path: Path) -> None:
+def test_the_blocks_run(elastic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("URL", elastic)
+    monkeypatch.setenv("LINKER_ELASTIC_TIMEOUT", "60")
     write_corpus(tmp_path / "corpus.jsonl", 50)
     write_corpus(tmp_path / "more.jsonl", 5, prefix="more")
-    environment = os.environ | {
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "URL": elastic,
-        "LINKER_ELASTIC_TIMEOUT": "60",
-    }
-    assert len(TESTED) == 4
-    done = subprocess.run(
-        ["bash", "-euxo", "pipefail", "-c", "".join(TESTED)],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
     try:
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert "55 in all" in done.stdout
-        assert done.stdout.count("holds the same documents") == 2
-        assert "'shards': 2" not in done.stdout.split("holds the same")[0]
+        printed = run_page("elasticsearch.md", tmp_path, TESTED, blocks=4)
+        assert "55 in all" in printed
+        assert printed.count("holds the same documents") == 2
+        assert "'shards': 2" not in printed.split("holds the same")[0]
     finally:
         store = ClusterIndex(ElasticSettings.from_json(manifests.load(tmp_path / "news").elastic))
         store.drop()
@@ -48,18 +36,12 @@ def test_the_blocks_run(elastic: str, tmp_path: Path) -> None:
 
 
 def test_every_variable_and_option_exists() -> None:
-    from indexes.cluster import client as elastic_client
-    from indexes.cluster import trust as elastic_trust
-
-    modules = (elastic_client, elastic_trust)
-    source = "".join(Path(str(m.__file__)).read_text(encoding="utf-8") for m in modules)
+    files = (ROOT / "indexes" / "cluster" / name for name in ("client.py", "trust.py"))
+    source = "".join(path.read_text(encoding="utf-8") for path in files)
     for variable in set(re.findall(r"LINKER_ELASTIC_(\w+)", PAGE)):
         forms = (f'"{variable.removesuffix("_FILE")}"', f"prefix}}{variable}", f"LINKER_ELASTIC_{variable}")
         assert any(form in source for form in forms), variable
-    shown = subprocess.run(
-        [sys.executable, "-m", "linker", "index", "build", "--help"],
-        capture_output=True, text=True, check=True, env=os.environ | {"COLUMNS": "200"},
-    ).stdout  # fmt: skip
+    shown = linker("index", "build", "--help").stdout
     for option in ("--backend", "--url", "--shards", "--replicas", "--index", "--language", "--vectors"):
         assert option in PAGE
         assert option in shown
@@ -75,3 +57,15 @@ def test_the_compose_file_is_closed_to_other_machines_and_has_a_password() -> No
     assert version
     assert f"Elasticsearch {version[1]}" in PAGE
     assert (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines().count(".env") == 1
+
+
+@pytest.mark.parametrize(
+    ("ci", "outcome"), [("true", pytest.fail.Exception), ("", pytest.skip.Exception)], ids=["ci", "here"]
+)
+def test_a_missing_server_cannot_hide_in_ci(
+    ci: str, outcome: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LINKER_ELASTIC_HOME", str(tmp_path))
+    monkeypatch.setenv("CI", ci)
+    with pytest.raises(outcome, match="Elasticsearch is not here"):
+        elastic_server.require()

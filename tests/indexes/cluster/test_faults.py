@@ -1,7 +1,5 @@
 """A real server that stops, dies, returns and stutters under load: no wrong result, no hang, no lost write."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import threading

@@ -1,7 +1,5 @@
 """Three nodes on loopback: the master dies while one thread builds and others search, and nobody notices."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator
@@ -35,11 +33,9 @@ def cluster() -> Iterator[list[Node]]:
         names = [f"node{i}" for i in range(3)]
         ports = elastic_server.free_ports(6)
         common = {
-            "cluster.name": folder.name,
-            "discovery.seed_hosts": [f"127.0.0.1:{port}" for port in ports[3:]],
-            "cluster.initial_master_nodes": names,
-            "cluster.fault_detection.follower_check.timeout": "5s",
-        }
+            "cluster.name": folder.name, "discovery.seed_hosts": [f"127.0.0.1:{port}" for port in ports[3:]],
+            "cluster.initial_master_nodes": names, "cluster.fault_detection.follower_check.timeout": "5s",
+        }  # fmt: skip
         nodes = [
             Node(folder / name, port, {**common, "transport.port": transport})
             for name, port, transport in zip(names, ports[:3], ports[3:], strict=True)

@@ -1,7 +1,5 @@
 """An index with a shard without a copy, on a real server: no document is reported absent, or half found."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """The breadth of approximate vector search on a server: tuned, stored, and used by whoever opens the index."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -67,7 +65,7 @@ def test_the_chosen_breadth_is_stored_and_used(make: Make, asked: list[str]) -> 
     assert "breadth" in Engine(engine.directory, encoder=HashEncoder()).collection.manifest.search["vectors"]
 
 
-def test_the_same_next_to_a_directory(
+def test_next_to_a_directory(
     elastic: str, tmp_path: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())

@@ -1,7 +1,5 @@
 """A server with TLS, users and API keys: each login works, wrong ones are refused, and no secret is shown."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
@@ -47,22 +45,18 @@ def secured() -> Iterator[tuple[Node, Path]]:
         node = Node(
             folder / "secured",
             settings={
-                "discovery.type": "single-node",
-                "xpack.security.enabled": True,
+                "discovery.type": "single-node", "xpack.security.enabled": True,
                 "xpack.security.authc.password_hashing.algorithm": "pbkdf2",
-                "xpack.security.http.ssl.enabled": True,
-                "xpack.security.http.ssl.key": "key.pem",
+                "xpack.security.http.ssl.enabled": True, "xpack.security.http.ssl.key": "key.pem",
                 "xpack.security.http.ssl.certificate": "ca.pem",
             },
             files={
-                "users": f"{USER}:{hashed(PASSWORD)}\n",
-                "users_roles": f"superuser:{USER}\n",
-                "key.pem": key.read_text(),
-                "ca.pem": certificate.read_text(),
+                "users": f"{USER}:{hashed(PASSWORD)}\n", "users_roles": f"superuser:{USER}\n",
+                "key.pem": key.read_text(), "ca.pem": certificate.read_text(),
             },
             headers={"Authorization": f"Basic {login}"},
             trust=ssl.create_default_context(cafile=str(certificate)),
-        )
+        )  # fmt: skip
         try:
             node.start()
             yield node, certificate
@@ -70,9 +64,7 @@ def secured() -> Iterator[tuple[Node, Path]]:
             node.stop()
 
 
-def test_user_key_and_authority(
-    secured: tuple[Node, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_logins(secured: tuple[Node, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     node, authority = secured
     corpus, out = write_corpus(tmp_path / "c.jsonl", 20), tmp_path / "index"
     build = ("index", "build", corpus, "--out", out, "--backend", "elastic", "--url", node.url)

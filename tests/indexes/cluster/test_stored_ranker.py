@@ -1,13 +1,14 @@
 """Learned rankers and P(link) of an index on a cluster: the same as in a directory, and they follow the documents."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from indexes.cluster import documents as cluster_documents
+from indexes.cluster.client import ElasticSettings
+from indexes.cluster.index import ClusterIndex, new_name
 from indexes.hybrid import Answer
 from indexes.interface import Document
 from indexes.writer import writer_of
@@ -81,3 +82,37 @@ def test_a_ranker_follows_the_documents(make: Make, tmp_path: Path) -> None:
         writer.remove([d.id for d in documents() if d.id != best])
         writer.commit()
     assert other.search(asked[0].text, 3).hits[0].ids == ("copy",)
+
+
+pytest.importorskip("lightgbm")
+
+
+@pytest.mark.parametrize("positions", [True, False])
+def test_the_same_links_are_found_on_a_server(
+    elastic: str, positions: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LINKER_ELASTIC_TIMEOUT", "60")
+    settings = ElasticSettings((elastic,), new_name("ranker"))
+    asked, judged = judged_queries()
+    texts = [query.text for query in asked]
+    try:
+        engines = []
+        for name, server in (("embedded", None), ("server", settings)):
+            building.create(tmp_path / name, positions=positions, elastic=server)
+            engines.append(Engine(tmp_path / name))
+            engines[-1].add(documents())
+            engines[-1].delete(["d1"])
+        assert bool(list((tmp_path / "server").rglob("*.forward"))) == positions
+        trained = engines[0].train_ranker(asked, judged)
+        ranker = folder.save(trained.ranker, trained.text, tmp_path / "model")
+        engines[1].store_ranker(tmp_path / "model")
+        local, remote = engines[0].search(texts, 3, reranker=ranker), engines[1].search(texts, 3)
+        assert remote.ranker == ranker.fingerprint
+        # BM25's last candidates may differ, and with them the features relative to other candidates.
+        same = [a.ids[:1] == b.ids[:1] for a, b in zip(local.hits, remote.hits, strict=True)]
+        assert np.mean(same) > 0.95
+    finally:
+        store = ClusterIndex(settings, timeout=60)
+        store.drop()
+        store.drop(numberings=True)
+        store.close()

@@ -17,23 +17,12 @@ from tests.faults.support import assert_tidy
 from tests.helpers import linker, write_corpus
 
 OTHERS = (
-    "NOTES.md",
-    "segments/NOTES.md",
-    "segments/000001/NOTES.md",
-    "segments/000001/deeper/ids.txt",
-    "segments/1/ids.txt",
-    "text/1.txt",
-    "text/000001/a.postings",
-    "text/000001.postings",
-    "quarantine/NOTES.md",
-    "quarantine/000001.jsonl.bak",
-    "graph/mine.faiss",
-    "deleted/000001.i64/file",
-    "generations/notes.json",
-    "encoder/model.safetensors",
-    "encoder/config.json",
+    "NOTES.md", "segments/NOTES.md", "segments/000001/NOTES.md", "segments/000001/deeper/ids.txt",
+    "segments/1/ids.txt", "text/1.txt", "text/000001/a.postings", "text/000001.postings",
+    "quarantine/NOTES.md", "quarantine/000001.jsonl.bak", "graph/mine.faiss", "deleted/000001.i64/file",
+    "generations/notes.json", "encoder/model.safetensors", "encoder/config.json",
     "encoder/0123456789abcdef/config.json",
-)
+)  # fmt: skip
 
 
 def filled(directory: Path) -> Path:
@@ -117,9 +106,7 @@ def test_a_corpus_inside_the_index_is_refused(tmp_path: Path) -> None:
     assert content(out) == before
 
 
-def test_the_mark_is_on_the_disk_before_anything_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_mark_is_on_disk_before_anything_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out, states = tmp_path / "a" / "i", []
     fsync = os.fsync
 
@@ -188,9 +175,7 @@ def with_encoder(out: Path, folder: Path, stop: str = "") -> None:
             raise KeyboardInterrupt
 
 
-def test_only_what_was_copied_of_an_encoder_is_deleted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_what_was_copied_of_a_model_is_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out, folder = tmp_path / "i", model(tmp_path / "m")
     with monkeypatch.context() as patch:
         patch.setattr(storage, "replace_manifest", interrupt)
@@ -214,7 +199,7 @@ def interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_an_interrupted_drop_of_an_older_index_is_finished_by_the_next_build(
+def test_an_interrupted_drop_is_finished_by_the_next_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "i"
@@ -230,14 +215,9 @@ def test_an_interrupted_drop_of_an_older_index_is_finished_by_the_next_build(
 
 
 LINKS = (
-    *storage.FOLDERS,
-    "lock",
-    "segments/000001",
-    "text/000001",
-    "segments/000001/ids.txt",
-    "segments/000009",
+    *storage.FOLDERS, "lock", "segments/000001", "text/000001", "segments/000001/ids.txt", "segments/000009",
     "segments/000009/ids.txt",
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", LINKS)
@@ -275,11 +255,8 @@ def test_an_index_may_be_reached_by_a_link(tmp_path: Path) -> None:
 
 def test_sweep_keeps_what_is_listed_and_follows_nothing(tmp_path: Path) -> None:
     ours = (
-        "segments/000001/ids.txt",
-        "segments/000002/ids.txt",
-        "scratch/postings.tmp",
-        "graph/000002.faiss",
-    )
+        "segments/000001/ids.txt", "segments/000002/ids.txt", "scratch/postings.tmp", "graph/000002.faiss",
+    )  # fmt: skip
     others = write_others(tmp_path)
     for name in (*ours, "manifest.json.tmp"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,5 @@
 """Files that an open generation shares with the next one, against a generation opened from scratch."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os
@@ -189,9 +187,7 @@ def made(tmp_path: Path, shift: int = 0) -> Collection:
     return Collection.open(tmp_path / "i")
 
 
-def test_the_next_generation_reads_new_files_only(
-    reader: Collection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_next_generation_reads_new_files(reader: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = reader.directory
     with Writer.open(directory, before=lambda: reader) as writer:
         add(writer, {"new": "word"})
@@ -287,14 +283,10 @@ def test_a_file_that_was_cut_off_and_restored_is_opened_again(reader: Collection
 @pytest.mark.parametrize(
     ("dead_before", "dead", "repeated"),
     [
-        ([], [], True),
-        ([], [0], False),
-        ([], [2], False),
-        ([0], [0], False),
-        ([0], [], True),
+        ([], [], True), ([], [0], False), ([], [2], False), ([0], [0], False), ([0], [], True),
         ([0], [2], False),
     ],
-)
+)  # fmt: skip
 def test_an_id_of_two_live_rows_is_found_beside_known_segments(
     tmp_path: Path, dead_before: list[int], dead: list[int], repeated: bool
 ) -> None:

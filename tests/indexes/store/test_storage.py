@@ -1,12 +1,13 @@
 import dataclasses
 import math
-import multiprocessing
+import multiprocessing.synchronize
 import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from indexes import text_backend
 from indexes.disk import writing
 from indexes.disk.writing import FileRecord, record_of
 from indexes.interface import DamagedError, Document, FormatVersionError, IndexesError, LockedError
@@ -16,6 +17,8 @@ from indexes.store.documents import DocumentStore
 from indexes.store.records import BuildRecord, EncoderRecord, Manifest, Segment
 from indexes.store.segments import write_segment
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
+from indexes.text.postings import NAME
+from linker.engine import Engine, building
 
 FULL = Manifest(
     vectors="hnsw",
@@ -79,7 +82,7 @@ def test_a_manifest_of_the_future_and_none_at_all(tmp_path: Path) -> None:
             manifests.load(tmp_path)
 
 
-def hold(directory: Path, held: "multiprocessing.synchronize.Event") -> None:
+def hold(directory: Path, held: multiprocessing.synchronize.Event) -> None:
     with storage.write_lock(directory):
         held.set()
         held.wait()
@@ -144,18 +147,6 @@ def test_documents_are_read_back_by_row_over_segments(tmp_path: Path) -> None:
         DocumentStore(tmp_path, [Segment("000001", 2), Segment("000002", 1)]).vectors(2)
 
 
-def test_a_segment_written_behind_others_holds_theirs_first(tmp_path: Path) -> None:
-    documents = [Document(f"d{i}", "x" * i, metadata={"i": i}) for i in range(6)]
-    vectors = np.arange(12, dtype=np.float32).reshape(6, 2)
-    write_segment(tmp_path, "1", documents[:2], [vectors[:2]])
-    write_segment(tmp_path, "2", documents[2:3], [vectors[2:3]])
-    write_segment(tmp_path, "3", documents[3:], [vectors[3:5], vectors[5:]], after=["1", "2"])
-    store = DocumentStore(tmp_path, [Segment("3", 6)])
-    assert [store[row] for row in range(6)] == documents
-    assert store.ids() == [d.id for d in documents]
-    assert store.vectors(2)[0].tolist() == vectors.tolist()
-
-
 def test_the_way_to_a_new_folder_is_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flushed: list[str] = []
 
@@ -183,3 +174,95 @@ def test_disk_errors_say_what_to_do(tmp_path: Path) -> None:
         storage.disk_errors("creating x"),
     ):
         (blocked / "sub").mkdir()
+
+
+VECTORS = np.eye(4, dtype=np.float32)[[0, 1, 2]]
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> list[Path]:
+    found = [tmp_path / name for name in ("a.index", "b.index")]
+    for number, out in enumerate(found):
+        building.create(out)
+        with Engine(out) as engine:
+            engine.add([Document(f"{number}-{n}", f"text {n}") for n in range(3)])
+    return found
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_flipped_text_is_found_by_a_checksum_only(shards: list[Path], count: int) -> None:
+    given = shards if count == 2 else shards[0]
+    path = next(shards[0].glob("segments/*/documents.jsonl"))
+    path.write_bytes(path.read_bytes().replace(b"text 1", b"TEXT 1"))
+    with pytest.raises(DamagedError, match="checksum"):
+        Engine(given, on_failure="fail")
+    with Engine.open(given, on_failure="fail", verify=False) as engine:
+        assert engine.document("0-1").text == "TEXT 1"
+        assert len(engine.search("text", 10).hits[0]) == 3 * count
+
+
+@pytest.mark.parametrize("name", ["documents.jsonl", "ids.txt", "offsets.i64"])
+def test_a_file_of_another_size_is_refused_in_any_case(shards: list[Path], name: str) -> None:
+    path = next(shards[0].glob(f"segments/*/{name}"))
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DamagedError, match=name):
+        Engine(shards[0], verify=False)
+
+
+def test_vectors_are_not_read(tmp_path: Path) -> None:
+    corpus, matrix, names = (tmp_path / name for name in ("c.jsonl", "v.npy", "v.ids"))
+    corpus.write_text("".join(f'{{"_id": "{n}", "text": "text {n}"}}\n' for n in range(3)))
+    np.save(matrix, VECTORS)
+    names.write_text("0\n1\n2\n")
+    out = tmp_path / "x.index"
+    building.build([corpus], out, building.BuildOptions(vectors="flat", vectors_file=matrix, ids_file=names))
+    path = next(out.glob("segments/*/vectors.f32"))
+    path.write_bytes((3 * VECTORS).astype("<f4").tobytes())
+    with pytest.raises(DamagedError):
+        Engine(out)
+    with Engine(out, verify=False) as engine:
+        assert engine.search(vectors=VECTORS[1], k=1).hits[0].ids == ("1",)
+
+
+@pytest.fixture
+def flushed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files and folders that are flushed."""
+    names: list[str] = []
+    monkeypatch.setattr(writing, "sync", lambda path: names.append(path.name))
+    return names
+
+
+def write(scratch: Path, number: int) -> Path:
+    """Write a file of posting lists with unique content, and nothing else in the scratch folder."""
+    for old in scratch.iterdir():
+        old.unlink()
+    path = scratch / f"{number:032x}.postings"
+    path.write_bytes(bytes([number]) * 64)
+    return path
+
+
+def test_a_link_to_a_flushed_file_is_not_flushed(tmp_path: Path, flushed: list[str]) -> None:
+    scratch, durable = tmp_path / "live", set[text_backend.Identity]()
+    scratch.mkdir()
+
+    def linked(generation: str) -> list[str]:
+        def snapshot(target: Path) -> None:
+            for path in scratch.iterdir():
+                (target / path.name).hardlink_to(path)
+
+        flushed.clear()
+        text_backend._linked(tmp_path, generation, snapshot, NAME, durable)
+        for path in (tmp_path / "text" / generation).iterdir():
+            path.unlink()  # as when a generation is deleted
+        return [name for name in flushed if NAME.fullmatch(name)]
+
+    first = write(scratch, 0)
+    number = first.stat().st_ino
+    assert linked("1") == [first.name]
+    assert linked("2") == []
+    for n in range(1, 50):
+        if (path := write(scratch, n)).stat().st_ino == number:
+            break
+    else:
+        pytest.skip("this file system does not use the numbers of deleted files again")
+    assert linked("3") == [path.name]

@@ -1,7 +1,5 @@
 """BM25F: the formula by hand and written out, compiled and numpy alike, and the storage of several fields."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter
@@ -213,15 +211,12 @@ def test_wrong_rows_in_a_file_do_not_leave_the_arrays() -> None:
 @pytest.mark.parametrize(
     ("name", "weight", "b", "message"),
     [
-        ("", 1, None, "cannot be a field"),
-        ("a=b", 1, None, "cannot be a field"),
-        ("a,b", 1, None, "cannot be a field"),
-        ("a", -1, None, "weight of a is -1"),
-        ("a", math.nan, None, "weight of a is nan"),
-        ("a", 1e-9, None, "from 0.001 to 1000"),
+        ("", 1, None, "cannot be a field"), ("a=b", 1, None, "cannot be a field"),
+        ("a,b", 1, None, "cannot be a field"), ("a", -1, None, "weight of a is -1"),
+        ("a", math.nan, None, "weight of a is nan"), ("a", 1e-9, None, "from 0.001 to 1000"),
         ("a", 1, 1.5, "b of a is 1.5"),
     ],
-)
+)  # fmt: skip
 def test_fields_out_of_range_are_refused(name: str, weight: float, b: float | None, message: str) -> None:
     with pytest.raises(IndexesError, match=message):
         Field(name, weight, b)

@@ -1,7 +1,5 @@
 """The forward index: sentences, merging, its file; damage is reported by name, and nothing else is read from it."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from pathlib import Path
@@ -13,8 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indexes.interface import DamagedError, Document
-from indexes.store import files as storage
-from indexes.store import manifest as manifests
 from indexes.store.records import BuildRecord, Manifest
 from indexes.text import forward
 from indexes.text.analysis import Analysis
@@ -59,13 +55,8 @@ def oracle(texts: list[str], language: str = "none") -> list[list[list[int]]]:
 def test_sentences_end_after_punctuation_and_a_space_or_at_a_line() -> None:
     text = 'He said "no." Then 3.5 % (u.s. too)!\n\nA line\n語。語'
     assert forward.sentences(text) == [
-        'He said "no." ',
-        "Then 3.5 % (u.s. ",
-        "too)!\n\n",
-        "A line\n",
-        "語。",
-        "語",
-    ]
+        'He said "no." ', "Then 3.5 % (u.s. ", "too)!\n\n", "A line\n", "語。", "語",
+    ]  # fmt: skip
     assert forward.sentences("") == []
 
 
@@ -89,13 +80,6 @@ def test_merged_segments_are_one_made_at_once(left: list[str], right: list[str])
     expected = segment_of([*left, *right])
     for name in forward.PARTS:
         assert getattr(merged, name).tolist() == getattr(expected, name).tolist(), name
-
-
-def test_what_was_written_is_read(tmp_path: Path) -> None:
-    segment = segment_of(["a b. c a", "", "b"])
-    read = forward.write(segment, tmp_path)
-    assert content(read) == content(segment) == oracle(["a b. c a", "", "b"])
-    assert read.path is not None and forward.NAME.fullmatch(read.path.name)
 
 
 def damaged(tmp_path: Path, **changes: list[int]) -> Path:
@@ -146,25 +130,6 @@ def make(directory: Path, texts: list[str]) -> None:
 def rows_of(directory: Path) -> list[list[list[int]]]:
     index = Engine(directory).collection.forward
     return [row for segment in index._segments for row in content(segment)]
-
-
-def test_the_index_keeps_it_through_additions_deletions_and_compaction(tmp_path: Path) -> None:
-    texts = [f"word{n} again. And word{n % 3}" for n in range(9)]
-    make(tmp_path / "index", texts)
-    assert rows_of(tmp_path / "index") == oracle(texts, "english")
-    manifest = manifests.load(tmp_path / "index")
-    assert manifest.positions and not storage.damage(tmp_path / "index", manifest)
-    with Writer.open(tmp_path / "index") as writer:
-        writer.remove(["d2", "d5"])
-        writer.commit()
-    assert len(rows_of(tmp_path / "index")) == 9
-    with Writer.open(tmp_path / "index") as writer:
-        writer.compact()
-    left = [t for n, t in enumerate(texts) if n not in (2, 5)]
-    assert rows_of(tmp_path / "index") == oracle(left, "english")
-    names = {p.suffix for p in (tmp_path / "index" / "text").rglob("*.*")}
-    assert names == {".postings", ".forward"}
-    assert not list((tmp_path / "index" / "scratch").glob("*"))
 
 
 def test_a_missing_forward_file_is_named(tmp_path: Path) -> None:

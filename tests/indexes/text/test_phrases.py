@@ -1,7 +1,5 @@
 """Phrases: the quoted parts of a query; no document with the phrase is missed and no other is returned."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,12 +64,8 @@ def ids(answer: Answer) -> list[set[str]]:
 
 def test_documents_must_have_the_words_one_after_the_other(engine: Engine) -> None:
     texts = [
-        '"climate change" policy',
-        "climate change",
-        '"to be or not"',
-        '"no climate" "policy"',
-        '"zebra"',
-    ]
+        '"climate change" policy', "climate change", '"to be or not"', '"no climate" "policy"', '"zebra"',
+    ]  # fmt: skip
     answer = engine.search(texts, mode="bm25", phrases=True)
     assert ids(answer) == [{"policy", "over"}, {"policy", "apart", "over"}, {"words"}, {"over"}, set()]
     plain = engine.search(texts, mode="bm25")
@@ -117,15 +111,10 @@ TEXT = st.lists(st.sampled_from(["a", "b", "c", "the", "."]), max_size=12).map("
 
 @settings(deadline=None)
 @given(
-    st.lists(TEXT, min_size=1, max_size=10),
-    TEXT,
-    st.sampled_from(["none", "english"]),
-    st.integers(1, 4),
+    st.lists(TEXT, min_size=1, max_size=10), TEXT, st.sampled_from(["none", "english"]), st.integers(1, 4),
     st.booleans(),
-)
-def test_rows_with_a_phrase_are_those_of_a_scan(
-    texts: list[str], phrase: str, language: str, step: int, stored: bool
-) -> None:
+)  # fmt: skip
+def test_phrases_equal_a_scan(texts: list[str], phrase: str, language: str, step: int, stored: bool) -> None:
     index, forward = Bm25Index(language), ForwardIndex(language)
     for start in range(0, len(texts), step):  # one segment each, which merge occasionally
         part = texts[start : start + step]

@@ -1,7 +1,5 @@
 """Postings, their merging and their files; the compiled loop, numpy and BM25 written out give the same."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter
@@ -193,14 +191,11 @@ def ranked(
 @pytest.mark.parametrize(
     "parameters",
     [
-        DEFAULT,
-        Bm25Parameters(0, 0.5, 0),
-        Bm25Parameters(2, 0.9, math.inf),
-        Bm25Parameters(0.9, 0, 8),
+        DEFAULT, Bm25Parameters(0, 0.5, 0), Bm25Parameters(2, 0.9, math.inf), Bm25Parameters(0.9, 0, 8),
         Bm25Parameters(k3=math.inf),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_scores_are_bm25s(way: str, parameters: Bm25Parameters) -> None:
     rng = np.random.default_rng(3)
     texts = [rng.integers(0, 12, rng.integers(0, 30)).tolist() for _ in range(200)]
@@ -308,9 +303,7 @@ def test_a_vocabulary_that_is_full_begins_anew(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("pending", [1, 5, 1 << 20])
-def test_segments_are_merged_as_a_counter_carries(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pending: int
-) -> None:
+def test_segments_merge_as_a_counter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pending: int) -> None:
     monkeypatch.setattr("indexes.text.bm25.PENDING", pending)
     index = Bm25Index("none", tmp_path / "live")
     for n in range(100):
@@ -338,9 +331,7 @@ def test_texts_indexed_anew_answer_the_same() -> None:
 
 
 @pytest.mark.parametrize("part", [1, 50, 1 << 20])
-def test_many_texts_in_parts_and_a_table_that_grows(
-    way: str, monkeypatch: pytest.MonkeyPatch, part: int
-) -> None:
+def test_texts_in_parts_and_a_growing_table(way: str, monkeypatch: pytest.MonkeyPatch, part: int) -> None:
     monkeypatch.setattr("indexes.text.vocabulary.PART", part)
     rng = np.random.default_rng(0)
     words = [f"{'“é’'[n % 4 :]}w{n}" for n in range(20_000)]

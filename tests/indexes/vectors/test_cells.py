@@ -1,7 +1,5 @@
 """Cells of 4-bit codes: files of earlier versions are read, and damaged ones refused before FAISS reads them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

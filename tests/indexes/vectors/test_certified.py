@@ -1,7 +1,5 @@
 """The certified scan gives the same results as scoring every row: ids, scores and order, however close the rows."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import shutil
@@ -26,7 +24,6 @@ from indexes.vectors.certified import ByteScan, _Queries
 from indexes.vectors.faiss_files import load_faiss
 from indexes.vectors.faiss_index import FaissIndex
 from indexes.vectors.flat import exact_scores as scores
-from linker.cli import checking as doctor
 
 ROOT = Path(__file__).parents[3]
 compiled = pytest.mark.skipif(
@@ -316,24 +313,6 @@ def test_the_threshold_is_put_back_and_shared() -> None:
     with pytest.raises(KeyError), threshold.at(5):
         raise KeyError
     assert faiss.cvar.distance_compute_blas_threshold == before
-
-
-def test_searches_leave_the_threshold_alone() -> None:
-    faiss = load_faiss()
-    before = faiss.cvar.distance_compute_blas_threshold
-    index = FaissIndex(4)
-    index.add(["a", "b"], cluster(2, 4, 1.0))
-    for batch in (1, 20):
-        index.search(cluster(batch, 4, 1.0), 1)
-        assert faiss.cvar.distance_compute_blas_threshold == before
-
-
-def test_the_doctor_shows_the_scan(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "_gpus", lambda: {"faiss": 0, "torch": []})  # imports torch
-    report = doctor.examine("http://127.0.0.1:9")
-    assert report["cpu"]["scan"] == kernels.status("scan")
-    assert report["cpu"]["bm25"] == kernels.status("postings")
-    assert f"{kernels.status('scan')}; BM25: {kernels.status('postings')}" in doctor.render(report)
 
 
 @compiled

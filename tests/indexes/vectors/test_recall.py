@@ -1,7 +1,5 @@
 """Recall against cost: measured on held-out vectors, used for choices, stored in the index, written and plotted."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path
@@ -21,7 +19,7 @@ from indexes.vectors.pq import PqScan
 from indexes.vectors.recall import SearchCost
 from linker.base.errors import InputError
 from linker.engine import Engine, building
-from linker.engine.recall import tune_recall, write_curve
+from linker.engine.recall import tune_recall
 from tests.helpers import HashEncoder, linker, write_corpus
 
 DIM, ROWS = 16, 3000
@@ -97,12 +95,6 @@ def test_an_exact_index_has_nothing_to_tune() -> None:
         tune_recall(filled("flat"), 0.9, 5, cluster(0))
 
 
-def test_settings_are_given_to_the_proposer() -> None:
-    index = filled("hnsw", settings={"ef": 77.0, "refine": 3.0})
-    assert index.generator is not None
-    assert index.generator.settings == {"ef": 77.0}
-
-
 def test_auto_is_flat_then_chooses_by_size(tmp_path: Path) -> None:
     assert [kinds.kind_by_size(n) for n in (200_000, 999_999, 1_000_000)] == ["pq", "pq", "ivfpq"]
     assert FaissIndex(DIM, AUTO)._exact_below == kinds.AUTO_EXACT
@@ -174,9 +166,7 @@ def test_queries_from_a_file_and_tuning_the_mode_keep_each_other(directory: Path
     assert {"vectors", "mode", "fusion"} <= set(manifest.load(directory).search)
 
 
-def test_the_command_says_what_is_missing(
-    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_names_gaps(directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "--recall" in linker("index", "tune", directory, check=2).stderr
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     done = linker("index", "tune", directory, "--recall", "0.9", "--sample", "20")
@@ -194,8 +184,3 @@ def test_a_target_out_of_reach_is_said(directory: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(recall, "_share", lambda found, truth: 0.5)
     done = linker("index", "tune", directory, "--recall", "0.9", "--sample", "20")
     assert "no setting finds 0.9" in done.stderr
-
-
-def test_the_picture_is_beside_the_curve(tmp_path: Path) -> None:
-    tuning = tune_recall(filled("pq"), 0.9, 5, sample=30)
-    assert write_curve(tuning, tmp_path / "curve.json") == tmp_path / "curve.png"

@@ -1,7 +1,5 @@
 """Specifics of FAISS: flat equals exact on any small data, the approximate paths, persistence, damage."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading
@@ -59,12 +57,10 @@ VECTOR = st.lists(st.integers(-2, 2), min_size=3, max_size=3)
 
 @settings(max_examples=150, deadline=None)
 @given(
-    vectors=st.lists(VECTOR, min_size=1, max_size=60),
-    queries=st.lists(VECTOR, min_size=1, max_size=8),
-    removed=st.sets(st.integers(0, 59), max_size=20),
-    group=st.sampled_from([None, "0", "1", "7"]),
+    vectors=st.lists(VECTOR, min_size=1, max_size=60), queries=st.lists(VECTOR, min_size=1, max_size=8),
+    removed=st.sets(st.integers(0, 59), max_size=20), group=st.sampled_from([None, "0", "1", "7"]),
     k=st.integers(1, 70),
-)
+)  # fmt: skip
 def test_flat_equals_exact(
     vectors: list[list[int]], queries: list[list[int]], removed: set[int], group: str | None, k: int
 ) -> None:
