@@ -117,7 +117,7 @@ def load(url: str, bodies: Path, connections: int, seconds: int) -> dict[str, fl
     """Return requests per second, milliseconds (p50, p99) and the number of failed requests."""
     wrk = shutil.which("wrk")
     if wrk is None:
-        raise SystemExit("there is no wrk: install it (Debian's package wrk)")
+        raise SystemExit("wrk is missing: install it (Debian's package wrk)")
     script = bodies.with_name("post.lua")
     script.write_text(SCRIPT, encoding="utf-8")
     how = ["-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", "-s", str(script)]

@@ -14,6 +14,7 @@ from benchmarks.support import rank_data
 from benchmarks.support.common import records, shared_data
 from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from indexes.interface import Document
+from linker.evaluation.reading.trec import read_qrels
 
 CLAIMS, NEWSWIRE, PAGES = 2000, 1500, 800
 # SemEval's scores (1: most similar): the maximum for the same story, the minimum for different ones.
@@ -97,17 +98,14 @@ def news() -> Grouped:
 def pages() -> Grouped:
     """Return some English manual pages, each with its translations into five languages, if it has any."""
     shared = shared_data() / "linked-pages"
-    links = [
-        line.split()
-        for path in sorted((shared / "qrels").glob("*.txt"))
-        for line in path.open(encoding="utf-8")
-    ]
     every = {
         d.id: d for path in sorted((shared / "masked").glob("*.gz")) for d in rank_data.documents_of(path)
     }
     of: dict[str, list[str]] = {id_: [id_] for id_ in every if id_.startswith("en")}
-    for source, _, target, _ in links:
-        of[target].append(source)
+    for path in sorted((shared / "qrels").glob("*.txt")):
+        for source, targets in read_qrels(path).items():
+            for target in targets:
+                of[target].append(source)
     found: list[tuple[Document, str]] = []
     for english in np.random.default_rng(0).permutation(sorted(of)).tolist():
         if len(found) < PAGES:

@@ -27,16 +27,8 @@ WEIGHTS, CONFIG, TOKENIZER, CARD = "model.safetensors", "config.json", "tokenize
 MODULES = "modules.json"  # the file that sentence-transformers reads first
 GRAPH = "model.onnx"  # the model for ONNX Runtime; its weights stay in WEIGHTS
 BACKBONE, ENCODER, TRAINING = "backbone", "encoder", "training"
-PARTS = {
-    WEIGHTS,
-    CONFIG,
-    TOKENIZER,
-    CARD,
-    GRAPH,
-    MODULES,
-    BACKBONE,
-    ENCODER,
-}  # everything else in a model folder belongs to the user
+# Everything else in a model folder belongs to the user.
+PARTS = {WEIGHTS, CONFIG, TOKENIZER, CARD, GRAPH, MODULES, BACKBONE, ENCODER}
 # Maximum values of hyperparameters, by name in any configuration; MAX_SIZE for the others.
 LIMITS = {"layers": 64, "heads": 1024, "window": 1024, "widths": 64, "members": 1024}
 LIMITS |= {"max_length": 1 << 20, "limit": 1 << 20, "seed": 1 << 63, "epochs": 1 << 20, "batch_size": 1 << 20}

@@ -14,9 +14,8 @@ from linker.crosslingual.ranking.folds import FOLDS, divisions_of, held_out
 from linker.crosslingual.ranking.interface import Evidence, Learned
 from linker.scoring.ranking.described import Described, Fold
 
-ONCE = (
-    1 << 27
-)  # minimum pairs of pages at which the folds share the retrieval of competitors, the slowest step
+# Minimum pairs of pages at which the folds share the retrieval of competitors, the slowest step.
+ONCE = 1 << 27
 
 
 def out_of_fold(

@@ -25,9 +25,8 @@ GRID: Mapping[str, tuple[float, ...]] = {
     "k3": (0.0, 1.0, 4.0, math.inf),
 }
 FIELD_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # weights tried for each field, if an index has several
-Parameters = Callable[
-    [BoolArray], Bm25Parameters | None
-]  # parameters chosen on the marked queries; None: the index's
+# Parameters chosen on the marked queries; None: the index's.
+Parameters = Callable[[BoolArray], Bm25Parameters | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,12 +39,9 @@ _MONTH = r"(?P<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\
 _YEAR = r"(?P<year>(?:1[89]|20)\d\d)"
 FORMS = (
     re.compile(rf"\b{_YEAR}-(?P<number>\d\d)-(?P<day>\d\d)(?!\d)"),  # 2020-01-14, with or without a time
-    re.compile(
-        rf"\b(?P<day>\d\d?)(?:st|nd|rd|th)?\s+{_MONTH},?\s+{_YEAR}\b", re.IGNORECASE
-    ),  # 14 January 2020
-    re.compile(
-        rf"\b{_MONTH}\s+(?P<day>\d\d?)(?:st|nd|rd|th)?,?\s+{_YEAR}\b", re.IGNORECASE
-    ),  # January 14, 2020
+    # 14 January 2020, and January 14, 2020
+    re.compile(rf"\b(?P<day>\d\d?)(?:st|nd|rd|th)?\s+{_MONTH},?\s+{_YEAR}\b", re.IGNORECASE),
+    re.compile(rf"\b{_MONTH}\s+(?P<day>\d\d?)(?:st|nd|rd|th)?,?\s+{_YEAR}\b", re.IGNORECASE),
 )
 YEAR = re.compile(_YEAR)  # looked for first, since most texts state no year
 MOST = 1 << 16  # characters searched, at the end of a text

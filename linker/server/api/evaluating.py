@@ -20,14 +20,8 @@ from linker.server.api import children
 MOST_RUNS = 20
 SMALL = 64 << 10  # bytes; a smaller request is not worth a process of its own
 
-OPTIONS = {
-    "complete",
-    "level",
-    "judged_only",
-    "most",
-    "compat",
-    "ties",
-}  # of `evaluate`, under the same names
+# Of `evaluate`, under the same names.
+OPTIONS = {"complete", "level", "judged_only", "most", "compat", "ties"}
 
 Qrels = str | dict[str, dict[str, int]]
 Run = str | dict[str, dict[str, float]]

@@ -28,15 +28,8 @@ message = wording.message
 SWAP = "x-linker-swap"  # header of requests from our script, which replaces the page's <main> with the response's
 
 
-FILTERS = (
-    "number",
-    "percent",
-    "floor_percent",
-    "time",
-    "ago",
-    "day",
-    "sentence",
-)  # methods of a ReaderLanguage
+# Methods of a ReaderLanguage.
+FILTERS = ("number", "percent", "floor_percent", "time", "ago", "day", "sentence")
 
 # The words for verdicts.
 NAMES = {
