@@ -216,8 +216,8 @@ def test_documents_from_beside_the_queue_leave_the_population_with_which_the_gap
 
 def test_the_urn_is_the_more_careful_the_higher_the_target() -> None:
     targets = (0.5, 0.8, 0.9, 0.95, 0.99, 1.0)
-    assert [weight(target) for target in targets] == [160, 120, 60, 30, 20, 20]
-    for target, options, w in ((0.9, {}, 60), (0.9, {"w": 20}, 20), (1.0, {}, 20)):
+    assert [weight(target) for target in targets] == [160, 160, 70, 30, 20, 20]
+    for target, options, w in ((0.9, {}, 70), (0.9, {"w": 20}, 20), (1.0, {}, 20)):
         rule = make("urn", 3000, target, options)
         assert isinstance(rule, Urn)
         assert rule.w == w
