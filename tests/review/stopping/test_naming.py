@@ -23,7 +23,7 @@ def test_every_rule_has_a_name_and_the_default_is_the_urn() -> None:
         assert state.reason.endswith(".")
     rule = make(population=100)
     assert isinstance(rule, Urn)
-    assert (rule.w, rule.options.gap, rule.options.audit, rule.options.alpha) == (120, 50, 300, 0.05)
+    assert (rule.w, rule.options.gap, rule.options.audit, rule.options.alpha) == (160, 50, 300, 0.05)
 
 
 @pytest.mark.parametrize(
