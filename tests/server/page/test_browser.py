@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from linker.review.grouped import Grouped
+from linker.review.grouped import save as keep
 from linker.review.ledger import Ledger
 from linker.review.links import make
 from linker.review.project import Project, Workspace
 from linker.server.jobs.points import save
 from linker.server.page.sessions import REVIEWER
 from tests.server.page.chromium import axe, chromium, served
+from tests.server.page.test_groups import story
 
 JUDGE = "/p/floods/judge"
 PAGES = (
@@ -217,4 +220,32 @@ def test_the_token_is_asked_for(folder: Path, tmp_path: Path, browser: Any) -> N
         (cookie,) = [c for c in page.context.cookies() if c["name"] == f"linker-{server.port}"]
         assert cookie["httpOnly"]
         assert server.end() == 0
+    assert errors == []
+
+
+def test_keys_press_what_declares_them_on_every_page(folder: Path, browser: Any) -> None:
+    project = Workspace(folder).project("floods")
+    keep(project.groups, Grouped(1, 27, "stamp", (story(1, "f0 f1 f2 f3"), story(2, "v0 v1"))))
+    write_pair(project, folder)
+    page, errors = opened(browser)
+    with served(folder) as server:
+        page.goto(server.address + "/p/floods/groups")
+        for key in ("j", "x", "j", "Enter"):  # choose the first group, open the second
+            page.keyboard.press(key)
+        page.wait_for_url("**/groups/one?number=1")
+        page.keyboard.press("j")
+        page.keyboard.press("x")
+        page.keyboard.press("g")
+        page.keyboard.type("a")  # into the field, where it takes nothing out
+        assert page.evaluate("document.activeElement.id") == "to"
+        page.keyboard.press("Escape")
+        page.keyboard.press("a")
+        page.wait_for_selector("text=3 documents")
+        page.keyboard.press("u")
+        page.wait_for_selector("text=4 documents")
+        page.goto(server.address + "/p/floods/links")
+        page.keyboard.press("y")
+        page.wait_for_selector("text=Every pair was judged")
+        page.keyboard.press("u")
+        page.wait_for_selector("#pair-y")
     assert errors == []

@@ -127,6 +127,8 @@ def test_the_list_is_walked_by_keys_and_letters_in_a_field_judge_nothing(tmp_pat
         expect(page.locator("#verdict")).to_have_attribute("data-document", "bank")
         press(page, "s")
         expect(page.locator("#verdict")).to_have_attribute("data-row", "r1")
+        page.keyboard.press("o")
+        expect(page.locator("#verdict")).to_have_attribute("data-document", "aquarium")
         page.keyboard.press("t")
         page.keyboard.type("y: as the town says")
         page.keyboard.press("Escape")
