@@ -62,11 +62,7 @@ class Scorer(abc.ABC):
     _documents: int
 
     def best(
-        self,
-        queries: Queries,
-        k: int,
-        allowed: Mask | None = None,
-        parameters: Bm25Parameters = DEFAULT,
+        self, queries: Queries, k: int, allowed: Mask | None = None, parameters: Bm25Parameters = DEFAULT
     ) -> tuple[RowArray, ScoreArray]:
         """Return the top k rows of each query and their scores, both [n, k], padded with −1 and −inf.
 
@@ -155,12 +151,10 @@ class Bm25Scorer(Scorer):
         counts = np.arange(TABLED, dtype=np.float32)[:, None]
         factors = np.zeros((TABLED, len(norms)), dtype=np.float32)
         np.divide(counts, counts + norms, out=factors, where=counts > 0)
-        addresses = (a.__array_interface__["data"][0] for a in (self._layouts, norms, factors))
-        segments, *both = addresses
-        sizes = [len(self._segments), segments, self._documents, *both, len(norms)]
+        segments, *tables = (a.__array_interface__["data"][0] for a in (self._layouts, norms, factors))
+        sizes = np.array([len(self._segments), segments, self._documents, *tables, len(norms)])
         floats = np.array([k1, k3, LONG_QUERY], dtype=np.float64)
-        layout = np.concatenate((np.array(sizes, dtype=np.int64), floats.view(np.int64)))
-        return ScoringTables(norms, factors, layout)
+        return ScoringTables(norms, factors, np.concatenate((sizes, floats.view(np.int64))))
 
     def holding(self, terms: Sequence[int]) -> RowArray:
         """Return the rows that have all of `terms` (hashes), int64 [n], ascending. Raises DamagedError."""
