@@ -77,9 +77,9 @@ class Options:
     seed: Annotated[int, Opt(
         "Random seed of the folds of known links (cascade, auto).", group=KNOWN, low=0)] = 0
     links: Annotated[Cardinality | None, Opt(
-        "How many pages may share a target, and how many targets a page may have; with one-to-one, a page whose targets "
-        "are all taken keeps its first one. Default in one language: many-to-one, unless 40 or more known links "
-        "support competition; in two: one-to-one for auto, cascade, hapax and pivot, else many-to-one.",
+        "How many pages may share a target, and how many targets a page may have; with one-to-one, a page whose "
+        "targets are all taken keeps its first one. Default in one language: many-to-one, unless 40 or more known "
+        "links support competition; in two: one-to-one for auto, cascade, hapax and pivot, else many-to-one.",
         group=CHOICE)] = None
 
     @property
