@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 import uvicorn
 
-from linker.server.config import LOOPBACK, ServeConfig
+from linker.server.config import ServeConfig
+from linker.server.guard.admission import LOOPBACK
 from linker.server.guard.protocol import PatientProtocol
 from linker.server.page.app import create_app
-from linker.server.running import address_of, listen
+from linker.server.running import API_GRACE, address_of, listen
 
 CHROMIUM = os.environ.get("LINKER_CHROMIUM", "/usr/bin/chromium")
 
@@ -100,7 +101,7 @@ class Server:
 
     def _end(self, how: signal.Signals) -> int:
         self._process.send_signal(how)
-        _, self.errors = self._process.communicate(timeout=30)
+        _, self.errors = self._process.communicate(timeout=2 * API_GRACE)
         return self._process.returncode
 
 
