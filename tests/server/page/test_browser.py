@@ -1,6 +1,5 @@
 """Chromium on the pages: judging only by keys, a server that dies, axe-core, phones and dark mode."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from linker.review.links import make
 from linker.review.project import Project, Workspace
 from linker.server.jobs.points import save
 from linker.server.page.sessions import REVIEWER
-from tests.server.page.chromium import axe, chromium, served
+from tests.server.page.chromium import answered, axe, chromium, served
 from tests.server.page.test_groups import story
 
 JUDGE = "/p/floods/judge"
@@ -25,10 +24,9 @@ PAGES = (
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as opened:
-        yield opened
+@pytest.fixture
+def browser(chrome: Any) -> Any:
+    return chrome
 
 
 def opened(browser: Any, name: str = "tess", **options: Any) -> tuple[Any, list[str]]:
@@ -120,7 +118,7 @@ def test_a_review_by_keys_alone_survives_a_kill(folder: Path, browser: Any) -> N
 
 def test_keys_can_be_turned_off(folder: Path, browser: Any) -> None:
     page, errors = opened(browser)
-    with served(folder) as server:
+    with answered(folder) as server:
         page.goto(server.address + JUDGE)
         page.keyboard.press("?")
         page.click("#keys-on")
@@ -137,7 +135,7 @@ def test_keys_can_be_turned_off(folder: Path, browser: Any) -> None:
 
 def test_without_scripts_everything_works(folder: Path, browser: Any) -> None:
     page, _ = opened(browser, java_script_enabled=False)
-    with served(folder) as server:
+    with answered(folder) as server:
         page.goto(server.address + JUDGE)
         before = document(page)
         page.click("#verdict-relevant")
@@ -150,7 +148,7 @@ def test_two_browsers_give_their_names_and_overwrite_nobody(folder: Path, browse
     ledger = Ledger(folder / "floods" / "review.sqlite")
     ana, errors = opened(browser, "")
     ben, _ = opened(browser, "", java_script_enabled=False)
-    with served(folder) as server:
+    with answered(folder) as server:
         for page, name in ((ana, "ana"), (ben, "ben")):
             page.goto(server.address + JUDGE)
             assert page.locator("#verdict").count() == 0  # nobody judges without a name
@@ -183,7 +181,7 @@ def test_axe_finds_nothing(folder: Path, browser: Any, scheme: str, size: tuple[
     write_pair(project, folder)
     viewport = {"width": size[0], "height": size[1]}
     page, errors = opened(browser, viewport=viewport, color_scheme=scheme)
-    with served(folder) as server:
+    with answered(folder) as server:
         page.goto(server.address + JUDGE)
         for key in "ynms":
             press(page, key)
