@@ -38,7 +38,11 @@ def systems(variant: str, code: str, encoder: str | None) -> Iterator[tuple[str,
     yield "tf-idf cosine", "dictionary", replace(words, options=cosine)
     yield "idf-M", "dictionary", replace(words, options=Options(margin=False))
     yield "idf-M, margin", "dictionary", words
-    yield "idf-M, margin, one-to-one", "dictionary", replace(words, one_to_one=True)
+    yield (
+        "idf-M, margin, one-to-one",
+        "dictionary",
+        replace(words, options=replace(words.options, links="one-to-one")),
+    )
     yield (
         "idf-M, whole dictionary, margin",
         "dictionary",

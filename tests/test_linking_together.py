@@ -200,10 +200,8 @@ def test_reasons_lie_beside_the_run(folder: Path, tmp_path: Path) -> None:
 
 
 def test_options_of_languages_are_named(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    links = package.link(
-        folder / "posts.jsonl", folder / "news.index", ngrams=3, layout=False, one_to_one=True
-    )
-    assert "have no use: `ngrams`, `layout`" in caplog.text and links.metadata["competition"] == "one-to-one"
+    package.link(folder / "posts.jsonl", folder / "news.index", ngrams=3, layout=False)
+    assert "have no use: `ngrams`, `layout`" in caplog.text
 
 
 def test_what_cannot_be_done_is_refused(folder: Path, tmp_path: Path) -> None:
@@ -322,3 +320,19 @@ def test_languages_are_guessed_by_script_then_by_common_words_of_which_one_decid
     assert guess_language(posts) is None
     assert guess_language([*posts, "It was the end of the road for them"]) == "english"
     assert guess_language([*posts, "Der Hund und die Katze sind nicht mit auf dem Bild"]) == "german"
+
+
+def test_the_deprecated_spelling_does_the_same_in_one_language_and_in_two(
+    folder: Path, tmp_path: Path
+) -> None:
+    base = ("link", folder / "posts.jsonl", folder / "news.index", "--languages")
+    words = ("--method", "dictionary", "--train", folder / "known.csv")
+    for number, more in enumerate((("en-en",), ("en-fr", *words))):
+        runs = [tmp_path / f"{name}-{number}" for name in ("links", "flag")]
+        linker(*base, *more, "--links", "one-to-one", "--out", runs[0])
+        linker(*base, *more, "--one-to-one", "--out", runs[1])
+        for suffix in ("", ".json"):
+            first, second = (run.with_name(run.name + suffix).read_text() for run in runs)
+            assert first == second
+    clash = linker(*base, "en-en", "--one-to-one", "--links", "many-to-one", "--out", tmp_path / "r", check=1)
+    assert "--one-to-one contradicts --links many-to-one" in clash.stderr

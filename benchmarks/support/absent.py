@@ -115,7 +115,9 @@ def _firsts(
     """Return the first document of each linked text, and its P(link)."""
     path = work / "texts.jsonl"
     path.write_text("".join(json.dumps({"id": id_, "text": text}) + "\n" for id_, text in texts.items()))
-    run = link(path, directory, k=1, train=known, min_probability=0, languages="en-en").run
+    # with a file for the run, the words and passages that explain each link are not looked for
+    out = work / "links.run"
+    run = link(path, directory, out=out, k=1, train=known, min_probability=0, languages="en-en").run
     return {id_: next(iter(of.items())) for id_, of in run.items()}
 
 

@@ -21,8 +21,6 @@ LEARNED = ("auto", "cascade")
 def cardinality_of(task: Task, method: str) -> Cardinality:
     """Return how many partners pages may have, by options or method. Raises InputError if they contradict."""
     asked, learns = task.options.links, method in LEARNED
-    if task.one_to_one and asked not in (None, "one-to-one"):
-        raise InputError(f"`one_to_one` contradicts `links` {asked}: leave one of them out")
     if method in ("hapax", "pivot") and asked not in (None, "one-to-one"):
         raise InputError(f"the method {method!r} matches pages one to one: `links` {asked} is not for it")
     if asked and lists_several(asked):
@@ -31,8 +29,7 @@ def cardinality_of(task: Task, method: str) -> Cardinality:
         if not task.options.min_probability and task.options.precision is None:
             raise InputError(f"`links` {asked} lists all sufficiently probable links: give `min_probability`")
     if asked is None:
-        matched = learns or task.one_to_one or method in ("hapax", "pivot")
-        return "one-to-one" if matched else "many-to-one"
+        return "one-to-one" if learns or method in ("hapax", "pivot") else "many-to-one"
     return asked
 
 

@@ -168,7 +168,6 @@ def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str,
     candidates.targets[hidden] = -1
     candidates.scores[hidden] = -np.inf
     metadata = {
-        "cardinality": cardinality,
         "learned_word_pairs": int(answer.learned.induced.nnz),
         "candidate_recall": None if answer.recall is None else round(answer.recall, 4),
         **thresholds,

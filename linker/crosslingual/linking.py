@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +107,7 @@ def link_sides(
     The options that name files of sides or of known links are ignored. Raises InputError if a file cannot be read or
     written, or the method lacks an input that it needs.
     """
-    o = options
+    o = replace(options, links=options.cardinality)
     languages_only = o.dictionary or o.pivot or o.model or o.save_model or o.self_train
     if o.method == "auto" and not languages_only and same_language(source, target):
         if o.resume:
@@ -122,7 +122,7 @@ def link_sides(
         through = read_links(Path(o.pivot_links), pivot_pages, others)
     task = Task(
         pages, others, tuple(map(dictionary_of, o.dictionary)), np.array(rows, np.int64) if rows else NO_LINKS,
-        pivot_pages, through, o.encoder, o.one_to_one, o, model=_model(o.model),
+        pivot_pages, through, o.encoder, o, model=_model(o.model),
     )  # fmt: skip
     _warn_of_unused(o)
     result = linked(task, o.method, path, k=o.k, name=o.run_name, resume=o.resume)

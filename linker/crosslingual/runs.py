@@ -84,7 +84,6 @@ def _about(task: Task) -> dict[str, Any]:
         ],
         "links": len(task.train),
         "options": task.options.recorded(),
-        "one_to_one": task.one_to_one,
         "model": _about_model(task.model) if task.model else None,
     }
 

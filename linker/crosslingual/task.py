@@ -43,7 +43,6 @@ class Task:
     pivot: Pages | None = None
     pivot_links: Int64Array = field(default_factory=lambda: NO_LINKS)
     encoder: str | None = None
-    one_to_one: bool = False
     options: Options = field(default_factory=Options)
     checkpoint: Checkpoint | None = None
     rankers: Mapping[str, Calibrated] | None = None

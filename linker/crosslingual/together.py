@@ -68,9 +68,9 @@ def link_together(
     `explained`: whether the evidence is wanted, which takes milliseconds per text. Raises InputError if nothing is left
     to link, or an option needs more known links than there are.
     """
-    if wishes.cardinality not in KINDS:
+    if wishes.links not in KINDS:
         raise InputError(
-            f"`links` {wishes.cardinality} is not for two collections of one language: choose one-to-one or many-to-one"
+            f"`links` {wishes.links} is not for two collections of one language: choose one-to-one or many-to-one"
         )
     if wishes.precision is not None and len({a for a, _ in links}) < FEWEST_HELD:
         raise InputError(
@@ -85,7 +85,7 @@ def link_together(
         share = wishes.expected_linked
         ranking = engine.collection.ranking()
         lists, known, about = candidate_lists(engine, source, left, links, wishes.seed, share, ranking)
-        decision = decide(lists, known, KINDS[wishes.cardinality], wishes.seed, share)
+        decision = decide(lists, known, KINDS[wishes.links], wishes.seed, share)
         found = _result(engine, source, target, left, lists, decision, about, wishes, ranking.rows.ids)
         return replace(found, evidence=_evidence(engine, source, found.proposed)) if explained else found
 

@@ -63,7 +63,7 @@ def test_pages_that_share_half_of_their_passages_are_linked(model: Path, passage
 def test_empty_pages_are_not_linked_and_cosines_alone_can_be_used(model: Path) -> None:
     source, target = halves(5)
     empty = Pages((*source.ids, "none"), (*source.texts, " "), source.language)
-    task = Task(empty, target, encoder=str(model), options=Options(margin=False), one_to_one=True)
+    task = Task(empty, target, encoder=str(model), options=Options(margin=False, links="one-to-one"))
     assert link(task, "encoder").candidates.targets[:, 0].tolist() == [4, 3, 2, 1, 0, -1]
 
 

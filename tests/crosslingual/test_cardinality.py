@@ -22,6 +22,7 @@ from linker.scoring.ranking.described import Described
 from tests.crosslingual.synthetic import Twin, twin
 from tests.crosslingual.tiny import numbered
 
+pytestmark = pytest.mark.usefixtures("divided_once")
 KNOWN = 60
 
 
@@ -63,7 +64,6 @@ def right(task: Task, gold: Int64Array, rows: range, **options: object) -> float
     return float(np.mean([(row, first[row]) in pairs for row in rows]))
 
 
-@pytest.mark.usefixtures("divided_once")
 def test_many_pages_may_share_a_target(many: Task) -> None:
     """The last 20 pages are halves of ten pages: one-to-one can give only ten of them their target."""
     rows = range(80, 100)
@@ -81,7 +81,6 @@ def test_a_target_that_is_known_can_be_linked_again(many: Task) -> None:
     assert not np.isin(alone[rows], gold[:, 1]).any()
 
 
-@pytest.mark.usefixtures("divided_once")
 def test_a_page_lists_all_its_targets(several: Task, base: Twin) -> None:
     gold, rows = several.train, range(35, 50)
     known = gold[gold[:, 0] < 35]
@@ -139,27 +138,25 @@ def test_without_competition_probabilities_are_the_softmax() -> None:
     assert compete(logits, targets)[:, 0].sum() == pytest.approx(1, abs=0.01)
 
 
-def test_dictionary_and_links_one_to_one_is_the_flag() -> None:
+def test_a_method_that_does_not_learn_assigns_targets_only_if_asked() -> None:
     base = twin(pages=30, extra=0, length=30)
     task = Task(base.source, base.target, (Dictionary(Path("m.tsv"), "tsv", base.dictionary[::9]),))
-    by_option = link(replace(task, options=Options(links="one-to-one")), "dictionary").candidates
-    by_flag = link(replace(task, one_to_one=True), "dictionary").candidates
-    assert (by_option.targets == by_flag.targets).all()
+    assigned = link(replace(task, options=Options(links="one-to-one")), "dictionary")
+    assert assigned.metadata["cardinality"] == "one-to-one"
     free = link(replace(task, options=Options(links="many-to-one")), "dictionary").candidates
     assert (free.targets == link(task, "dictionary").candidates.targets).all()
-    assert (free.targets != by_flag.targets).any()
+    assert (free.targets != assigned.candidates.targets).any()
 
 
 @pytest.mark.parametrize(
-    ("method", "one_to_one", "options", "why"),
+    ("method", "options", "why"),
     [
-        ("auto", True, Options(links="many-to-one"), "contradicts"),
-        ("hapax", False, Options(links="many-to-one"), "one to one"),
-        ("dictionary", False, Options(links="one-to-many", min_probability=0), "needs probabilities"),
-        ("auto", False, Options(links="one-to-many"), "give `min_probability`"),
+        ("hapax", Options(links="many-to-one"), "one to one"),
+        ("dictionary", Options(links="one-to-many", min_probability=0), "needs probabilities"),
+        ("auto", Options(links="one-to-many"), "give `min_probability`"),
     ],
 )
-def test_contradictions_are_refused(method: str, one_to_one: bool, options: Options, why: str) -> None:
-    task = Task(pages(2, "s"), pages(2, "t"), one_to_one=one_to_one, options=options)
+def test_contradictions_are_refused(method: str, options: Options, why: str) -> None:
+    task = Task(pages(2, "s"), pages(2, "t"), options=options)
     with pytest.raises(InputError, match=why):
         link(task, method)

