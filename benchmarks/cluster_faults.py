@@ -40,7 +40,7 @@ from tests.namespaces import Network, NoNamespacesError
 
 INSIDE = "LINKER_FAULTS_NETWORK"  # set in the process that runs in the network of the hub
 QUIET, AFTER = 8.0, 15.0  # seconds before the fault, and after the cluster is whole again
-SHORT, SHORT_AFTER = 10.0, 5.0  # the same with --short: of a fault, and after it
+SHORT, SHORT_AFTER = 6.0, 3.0  # with --short: seconds of a fault, and before it and after it
 WHOLE = 240.0  # seconds that the cluster may take to be whole again
 DUTY = (0.9, 0.1)  # seconds for which the slow node is paused, and then runs
 
@@ -58,6 +58,7 @@ class Case:
     master: bool = False
     node: int | None = None  # the node with the small disk
     minority: bool = False  # whether some clients talk only to this node
+    before: float = QUIET
     after: float = AFTER
 
 
@@ -177,7 +178,7 @@ def run(c: Cluster, case: Case) -> dict[str, Any]:
         if case.minority:
             inside = c.network.inside(n)
             stack.enter_context(clients(c, folder, c.address(name, [n]), "cut", *inside))
-        time.sleep(QUIET)
+        time.sleep(case.before)
         begin = time.monotonic()
         state = case.begin(c, n)
         time.sleep(case.seconds)
@@ -193,15 +194,15 @@ def run(c: Cluster, case: Case) -> dict[str, Any]:
         "replicas": case.replicas,
         "whole_again_s": whole,
     }
-    return found | judged(c, name, folder, begin, end, last)
+    return found | judged(c, case, folder, begin, end, last)
 
 
-def judged(c: Cluster, name: str, folder: Path, begin: float, end: float, last: float) -> dict[str, Any]:
+def judged(c: Cluster, case: Case, folder: Path, begin: float, end: float, last: float) -> dict[str, Any]:
     """Return the outcomes of the calls, and the errors found."""
     logs = {file.stem: events(folder, file.stem) for file in folder.glob("*.jsonl")}
     every = [event for log in logs.values() for event in log]
     known = judging.lives(every)
-    where = Address.of(c.address(name))
+    where = Address.of(c.address(folder.name))
     assert where
     collection = open_remote(where)
     collection.index.refresh()
@@ -220,7 +221,7 @@ def judged(c: Cluster, name: str, folder: Path, begin: float, end: float, last: 
         for kind, of in (("searches", ("search",)), ("writes", ("add", "delete"))):
             chosen = [e for e in log if e["kind"] in of]
             sides[kind] = {
-                "before": judging.calls(chosen, begin - QUIET, begin),
+                "before": judging.calls(chosen, begin - case.before, begin),
                 "fault": judging.calls(chosen, begin, end),
                 "after": judging.calls(chosen, end, last),
             }
@@ -236,9 +237,10 @@ def inside(options: argparse.Namespace) -> None:
         c = stack.enter_context(cluster(Network(NODES, os.environ[INSIDE]), Path(folder)))
         for case in CASES:
             if options.only in ("", case.name):
-                found[case.name] = run(
-                    c, replace(case, seconds=SHORT, after=SHORT_AFTER) if options.short else case
+                short = (
+                    {"seconds": SHORT, "before": SHORT_AFTER, "after": SHORT_AFTER} if options.short else {}
                 )
+                found[case.name] = run(c, replace(case, **short))
                 print(case.name, json.dumps(found[case.name], indent=1), file=sys.stderr, flush=True)
     if options.print:
         print(json.dumps(found))

@@ -49,8 +49,15 @@ class _Block:
 
     def bytes_of(self, rows: AnyArray) -> list[bytes]:
         """Return the bytes of the ids of `rows` (integers [n])."""
+        return [bytes(part) for part in self._views(rows)]
+
+    def texts_of(self, rows: AnyArray) -> list[str]:
+        """Return the ids of `rows` (integers [n])."""
+        return [str(part, "utf-8") for part in self._views(rows)]
+
+    def _views(self, rows: AnyArray) -> list[memoryview]:
         view, begins, ends = self._view, self.starts[rows].tolist(), self.starts[rows + 1].tolist()
-        return [bytes(view[begin : end - 1]) for begin, end in zip(begins, ends, strict=True)]
+        return [view[begin : end - 1] for begin, end in zip(begins, ends, strict=True)]
 
     def decoded(self, low: int, high: int) -> list[str]:
         """Return the ids of the rows from `low` up to, but excluding, `high`."""
@@ -139,7 +146,9 @@ class PackedIds(Sequence[str]):
 
     def of_rows(self, rows: AnyArray) -> list[str]:
         """Return the ids of `rows`, int64 [n], each of which exists."""
-        return [data.decode() for data in self._bytes_of(rows)]
+        if len(self._blocks) == 1:
+            return self._blocks[0].texts_of(rows)
+        return [self._bytes(row).decode() for row in rows.tolist()]
 
     def _bytes_of(self, rows: AnyArray) -> list[bytes]:
         if len(self._blocks) == 1:

@@ -252,12 +252,13 @@ class Rows:
 
     def hits(self, rows: RowArray, scores: ScoreArray) -> list[Hits]:
         """Return one Hits per query, from rows and scores [n, k] that are padded with row −1."""
-        there = rows >= 0
-        found, counts, ids = rows[there], there.sum(axis=1).tolist(), self.ids
-        names = iter(ids.of_rows(found) if isinstance(ids, PackedIds) else [ids[r] for r in found.tolist()])
+        found, ids = rows[rows >= 0], self.ids
+        names = ids.of_rows(found) if isinstance(ids, PackedIds) else [ids[r] for r in found.tolist()]
+        counts = [len(row) - row.count(-1) for row in rows.tolist()]
+        ends = itertools.accumulate(counts)
         return [
-            Hits(tuple(itertools.islice(names, n)), score[:n])
-            for score, n in zip(scores, counts, strict=True)
+            Hits(tuple(names[end - n : end]), score if n == len(score) else score[:n])
+            for score, n, end in zip(scores, counts, ends, strict=True)
         ]
 
 

@@ -228,7 +228,8 @@ def _summed(
     counts: Counter[str], factors: Float32Array, statistics: Statistics, parameters: Bm25Parameters
 ) -> ScoreArray:
     frequency = np.array([statistics.frequencies[term] for term in counts], dtype=np.int64)
-    weights, (scale,) = weigh([counts], frequency, statistics.total.number, parameters)
+    ends, repeated = np.array([0, len(counts)]), np.fromiter(counts.values(), np.int64, len(counts))
+    weights, (scale,) = weigh(ends, repeated, frequency, statistics.total.number, parameters)
     sums = ((weights * factors).astype(np.int64) + (factors > 0)).sum(axis=1)
     return np.asarray(sums.astype(np.float32) / scale, dtype=np.float32)
 

@@ -4,13 +4,15 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define VERSION 9    /* version of the functions' arguments, which __init__.py checks */
+#define VERSION 10   /* version of the functions' arguments, which __init__.py checks */
 #define BLOCK 4096   /* rows whose sums are held at a time, since this many fit into the L1 cache */
 #define TABLED 8     /* the factors of smaller counts are in the table */
 #if defined(__x86_64__) && defined(__GNUC__)
-#define BEST_OF __attribute__((target_clones("avx512f", "avx2", "default")))
+/* Not by AVX-512, after which processors run everything more slowly for a while: a tenth of a lone query's time. */
+#define BEST_OF __attribute__((target_clones("avx2", "default")))
 #else
 #define BEST_OF
 #endif
@@ -174,18 +176,6 @@ void ask(int64_t n, const Segment *segments, int64_t documents, const double *k,
     }
 }
 
-/* Copy the postings of each of n terms of a segment, with rows shifted, to where the merged segment has room for the
-   term `numbers[t]`: free[numbers[t]], which moves on. */
-void copy(int64_t n, const int64_t *numbers, const int64_t *starts, const uint32_t *rows, const uint16_t *counts,
-          int64_t shift, int64_t *free, uint32_t *to_rows, uint16_t *to_counts) {
-    for (int64_t t = 0; t < n; t++) {
-        const int64_t begin = starts[t], size = starts[t + 1] - begin, at = free[numbers[t]];
-        for (int64_t i = 0; i < size; i++) to_rows[at + i] = rows[begin + i] + (uint32_t)shift;
-        memcpy(to_counts + at, counts + begin, sizeof(*counts) * size);
-        free[numbers[t]] += size;
-    }
-}
-
 /* Write the rows and scores, best first, of n times k keys, which are sorted; a key of 0 is row -1, score -inf. */
 void decode(int64_t n, int64_t k, uint64_t *heap, const double *scales, int64_t *rows, float *scores) {
     for (int64_t q = 0; q < n; q++, heap += k, rows += k, scores += k) {
@@ -202,6 +192,50 @@ void decode(int64_t n, int64_t k, uint64_t *heap, const double *scales, int64_t 
             rows[i] = heap[i] ? (int64_t)(uint32_t)~heap[i] : -1;
             scores[i] = heap[i] ? (float)(sum / scales[q]) : -INFINITY;
         }
+    }
+}
+
+/* What scores depend on, apart from the queries, as Python writes it, eight bytes per entry: n segments, and the number of
+   rows in all of them; the tables of `search`; the numbers k of `ask`. */
+typedef struct {
+    int64_t n;
+    const Segment *segments;
+    int64_t documents;
+    const float *norm, *factor;
+    int64_t codes;
+    double k[3];
+} Scoring;
+
+/* Write the rows and scores [queries][k] of the best rows of each query, as `ask`, `search` and `decode` find them. asked:
+   each query's first term, then how many there are; the hashes of all terms; their counts. Return 0, or -1 if there is not
+   enough memory. */
+int best(const Scoring *s, const uint8_t *allowed, int64_t queries, const int64_t *asked, int64_t k, int64_t *rows,
+         float *scores) {
+    const int64_t width = asked[queries], size = 3 * s->n * width;
+    const int64_t *hashes = asked + queries + 1;
+    int64_t *places = malloc(sizeof(int64_t) * (size + queries * (k + 1)) + sizeof(float) * width);
+    if (!places) return -1;
+    uint64_t *heap = (uint64_t *)(places + size);
+    double *scales = (double *)(heap + queries * k);
+    float *weights = (float *)(scales + queries);
+    memset(heap, 0, sizeof(*heap) * queries * k);
+    ask(s->n, s->segments, s->documents, s->k, queries, asked, (const uint64_t *)hashes, hashes + width, places, weights,
+        scales);
+    search(s->n, s->segments, s->norm, s->factor, s->codes, allowed, queries, asked, places, width, weights, k, heap);
+    decode(queries, k, heap, scales, rows, scores);
+    free(places);
+    return 0;
+}
+
+/* Copy the postings of each of n terms of a segment, with rows shifted, to where the merged segment has room for the
+   term `numbers[t]`: free[numbers[t]], which moves on. */
+void copy(int64_t n, const int64_t *numbers, const int64_t *starts, const uint32_t *rows, const uint16_t *counts,
+          int64_t shift, int64_t *free, uint32_t *to_rows, uint16_t *to_counts) {
+    for (int64_t t = 0; t < n; t++) {
+        const int64_t begin = starts[t], size = starts[t + 1] - begin, at = free[numbers[t]];
+        for (int64_t i = 0; i < size; i++) to_rows[at + i] = rows[begin + i] + (uint32_t)shift;
+        memcpy(to_counts + at, counts + begin, sizeof(*counts) * size);
+        free[numbers[t]] += size;
     }
 }
 
@@ -290,6 +324,13 @@ static uint64_t mixed(const uint8_t *piece, int64_t bytes, uint64_t seed) {
     return ((uint64_t)product ^ (uint64_t)(product >> 64)) | 1;
 }
 
+/* Return the place of a hash in a table of slots, a power of two: its own, or a free one. */
+static uint64_t slot_of(const uint64_t *hashes, int64_t slots, uint64_t hash) {
+    uint64_t slot = hash >> 8 & (slots - 1);
+    while (hashes[slot] && hashes[slot] != hash) slot = (slot + 1) & (slots - 1);
+    return slot;
+}
+
 static int digit(uint8_t c) { return c >= '0' && c <= '9'; }
 
 /* Return the length in bytes of the separator at a place of a UTF-8 text, or 0 if a piece begins or continues there.
@@ -306,6 +347,15 @@ static int64_t separator(const uint8_t *start, int64_t at, int64_t bytes, int64_
     return c == 0xc2 && left > 1 && text[1] == 0xa0 ? 2 : 0;
 }
 
+/* Move `begin` to the next piece, or to the byte 255 that ends the text before it, and return where that ends. */
+static int64_t next_piece(const uint8_t *text, int64_t *begin, int64_t bytes, int64_t posts) {
+    for (int64_t skip; text[*begin] != 255 && (skip = separator(text, *begin, bytes, posts)); *begin += skip) {}
+    int64_t end = *begin + 1;
+    if (text[*begin] != 255)
+        while (text[end] != 255 && !separator(text, end, bytes, posts)) end++;
+    return end;
+}
+
 /* Look up the pieces of texts, each of which ends with a byte 255, in a table [slots, a power of two] of hashes and
    numbers; return how many pieces there are, at most one per two bytes. posts: whether texts are split as posts are;
    found: the number of each piece; ends: how many pieces there are up to the end of each text; unknown: position, hash,
@@ -313,29 +363,19 @@ static int64_t separator(const uint8_t *start, int64_t at, int64_t bytes, int64_
 int64_t number(const uint8_t *text, int64_t bytes, int64_t posts, const uint64_t *hashes, const int32_t *numbers, int64_t slots,
                int64_t seed, int32_t *found, int64_t *ends, int64_t *unknown, int64_t *unknowns) {
     int64_t pieces = 0, listed = 0;
-    for (int64_t begin = 0; begin < bytes;) {
+    for (int64_t begin = 0, end; begin < bytes; begin = end) {
+        end = next_piece(text, &begin, bytes, posts);
         if (text[begin] == 255) {
             *ends++ = pieces;
-            begin++;
             continue;
         }
-        const int64_t skip = separator(text, begin, bytes, posts);
-        if (skip) {
-            begin += skip;
-            continue;
-        }
-        int64_t end = begin + 1;
-        while (end < bytes && text[end] != 255 && !separator(text, end, bytes, posts)) end++;
-        const uint64_t hash = mixed(text + begin, end - begin, (uint64_t)seed);
-        uint64_t slot = hash >> 8 & (slots - 1);
-        while (hashes[slot] && hashes[slot] != hash) slot = (slot + 1) & (slots - 1);
+        const uint64_t hash = mixed(text + begin, end - begin, (uint64_t)seed), slot = slot_of(hashes, slots, hash);
         found[pieces] = numbers[slot];
         if (!hashes[slot]) {
             const int64_t entry[4] = {pieces, (int64_t)hash, begin, end};
             memcpy(unknown + 4 * listed++, entry, sizeof entry);
         }
         pieces++;
-        begin = end;
     }
     *unknowns = listed;
     return pieces;
@@ -346,10 +386,78 @@ void enter(const uint64_t *new_hashes, const int32_t *new_numbers, int64_t count
            int64_t slots) {
     for (int64_t i = 0; i < count; i++) {
         if (!new_hashes[i]) continue;
-        uint64_t slot = new_hashes[i] >> 8 & (slots - 1);
-        while (hashes[slot] && hashes[slot] != new_hashes[i]) slot = (slot + 1) & (slots - 1);
+        const uint64_t slot = slot_of(hashes, slots, new_hashes[i]);
         if (hashes[slot]) continue;
         hashes[slot] = new_hashes[i];
         numbers[slot] = new_numbers[i];
     }
+}
+
+/* The terms of the pieces of queries, as Python writes them, eight bytes per entry: the hashes of pieces [slots, a power of
+   two] and, for each, where its terms' hashes begin and end; room for `most` pieces and `most` terms; the seed of the hashes;
+   whether texts are split as posts are; how many pieces and terms there are. */
+typedef struct {
+    uint64_t *hashes;
+    int32_t *spans;
+    uint64_t *terms;
+    int64_t slots, most, seed, posts, pieces, held;
+} Memory;
+
+/* Enter n pieces, each with its hash and the number of its terms, unless there is no room for all; return whether there is. */
+int remember(Memory *memory, int64_t n, const int64_t *hashes, const int64_t *sizes, const uint64_t *terms, int64_t held) {
+    if (memory->pieces + n > memory->most || memory->held + held > memory->most) return 0;
+    for (int64_t i = 0; i < n; terms += sizes[i++]) {
+        const uint64_t slot = slot_of(memory->hashes, memory->slots, (uint64_t)hashes[i]);
+        if (memory->hashes[slot]) continue;
+        memory->hashes[slot] = (uint64_t)hashes[i];
+        memory->spans[2 * slot] = (int32_t)memory->held;
+        memcpy(memory->terms + memory->held, terms, sizeof(*terms) * sizes[i]);
+        memory->spans[2 * slot + 1] = (int32_t)(memory->held += sizes[i]);
+        memory->pieces++;
+    }
+    return 1;
+}
+
+/* Write the distinct terms of queries, each of which ends with a byte 255, in order of appearance, as `best` takes them. A
+   piece has no more terms than bytes, so there is room for `bytes` terms; behind them, asked has room for as many counts. If
+   there are pieces without an entry, write the hash, begin and end of each to asked instead, and return how many there are;
+   otherwise return minus the number of queries without a term, or, if there is not enough memory, minus all and one more. */
+int64_t terms_of(const Memory *memory, const uint8_t *text, int64_t bytes, int64_t queries, int64_t *asked) {
+    int64_t room = 2, total = 0, unknown = 0, empty = 0, begin = 0;
+    while (room < 2 * bytes) room *= 2;
+    int32_t few[1024], *seen = room <= 1024 ? few : malloc(sizeof(*seen) * room);
+    if (!seen) return -queries - 1;
+    int64_t *hashes = asked + queries + 1, *counts = hashes + bytes;
+    for (int64_t q = 0; q < queries; q++) {
+        const int64_t first = total, last = (const uint8_t *)memchr(text + begin, 255, bytes - begin) - text;
+        for (room = 2; room < 2 * (last - begin); room *= 2) {}
+        memset(seen, 0, sizeof(*seen) * room);
+        for (int64_t end; end = next_piece(text, &begin, bytes, memory->posts), begin < last; begin = end) {
+            const uint64_t hash = mixed(text + begin, end - begin, (uint64_t)memory->seed);
+            const uint64_t slot = slot_of(memory->hashes, memory->slots, hash);
+            if (!memory->hashes[slot]) {
+                const int64_t entry[3] = {(int64_t)hash, begin, end};
+                memcpy(hashes + 3 * unknown++, entry, sizeof entry);
+            }
+            for (int32_t i = memory->spans[2 * slot]; !unknown && i < memory->spans[2 * slot + 1]; i++) {
+                const int64_t term = (int64_t)memory->terms[i];
+                const uint64_t key = mixed((const uint8_t *)&term, sizeof term, (uint64_t)memory->seed);
+                uint64_t place = key >> 8 & (room - 1);
+                while (seen[place] && hashes[first + seen[place] - 1] != term) place = (place + 1) & (room - 1);
+                if (!seen[place]) {
+                    hashes[total] = term;
+                    counts[total] = 0;
+                    seen[place] = (int32_t)(++total - first);
+                }
+                counts[first + seen[place] - 1]++;
+            }
+        }
+        begin = last + 1;
+        asked[q] = first;
+        empty += total == first;
+    }
+    asked[queries] = total;
+    if (!unknown) memmove(hashes + total, counts, sizeof(*counts) * total);
+    if (seen != few) free(seen);
+    return unknown ? unknown : -empty;
 }

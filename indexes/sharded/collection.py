@@ -38,6 +38,7 @@ from indexes.text.fields import FieldsIndex
 from indexes.text.forward_index import ForwardIndex
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 from indexes.text.postings import PostingsSegment
+from indexes.text.queries import Queries
 from indexes.text.scoring import AskedTerms, Bm25Scorer
 from indexes.text.search import TextSearch
 from indexes.vectors.faiss_index import FaissIndex
@@ -94,6 +95,11 @@ class ShardedScorer(Bm25Scorer):
         ends = np.cumsum([0, *map(len, shards)]).tolist()
         self._groups = [slice(a, b) for a, b in itertools.pairwise(ends) if b > a]
         self._lanes = lanes
+
+    def _best(
+        self, queries: Queries, k: int, allowed: Mask | None, parameters: Bm25Parameters
+    ) -> tuple[RowArray, ScoreArray]:
+        return self._best_in_steps(queries, k, allowed, parameters)
 
     def _offer(self, part: slice, asked: AskedTerms, allowed: Mask | None, keys: AnyArray) -> None:
         def ask(group: slice) -> AnyArray:

@@ -20,8 +20,9 @@ from indexes.text import postings, segment_files
 from indexes.text.analysis import Analysis
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 from indexes.text.postings import PostingsSegment
+from indexes.text.queries import query_terms
 from indexes.text.scoring import Bm25Scorer
-from indexes.text.vocabulary import TermVocabulary, query_terms
+from indexes.text.vocabulary import TermVocabulary
 
 PENDING = 1 << 23  # number of tokens held before they become a segment
 BATCH = 1024  # documents reindexed at a time
@@ -291,6 +292,5 @@ class Bm25Index:
         check_k(k)
         if bm25 and bm25.fields:
             raise IndexesError("the index has no fields, which a query could weigh: build it with `fields`")
-        scorer = self.scorer()
-        terms = [self._query_terms.of(query) for query in queries]
+        terms, scorer = self._query_terms.of(queries), self.scorer()
         return scorer.best(terms, k, self._rows.mask(where), bm25 or self._parameters)

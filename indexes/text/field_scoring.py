@@ -20,7 +20,8 @@ from indexes.dtypes import AnyArray
 from indexes.interface import Mask, RowArray, ScoreArray
 from indexes.text.parameters import Bm25Parameters, Field
 from indexes.text.postings import PostingsSegment, find
-from indexes.text.scoring import Bm25Scorer, Query, Scorer, decoded, joined, offer_sums, weigh
+from indexes.text.queries import Queries
+from indexes.text.scoring import Bm25Scorer, Scorer, decoded, offer_sums, weigh
 
 MOST_FREQUENCIES = 1 << 20  # maximum number of frequencies that are cached
 
@@ -63,16 +64,16 @@ class FieldScorer(Scorer):
         return all(self._fields[name] is scorer for name, scorer in fields.items())
 
     def _best(
-        self, queries: Sequence[Query], k: int, allowed: Mask | None, parameters: Bm25Parameters
+        self, queries: Queries, k: int, allowed: Mask | None, parameters: Bm25Parameters
     ) -> tuple[RowArray, ScoreArray]:
         active = [field for field in parameters.fields if field.weight]
         scorers = [self._fields[field.name] for field in active]
         if len(active) == 1 and active[0].weight == 1:
             return scorers[0]._best(queries, k, allowed, common(parameters, active[0]))
-        first, hashes = joined(queries)
+        first, hashes = queries.first, queries.hashes
         places = [find(scorer.segments, hashes) for scorer in scorers]
         frequency = self._frequency(tuple(field.name for field in active), hashes, scorers, places)
-        weights, scales = weigh(queries, frequency, self._documents, parameters)
+        weights, scales = weigh(first, queries.counts, frequency, self._documents, parameters)
         factors = [
             scorer.factors(f.weight, b_of(parameters, f)) for scorer, f in zip(scorers, active, strict=True)
         ]

@@ -16,8 +16,8 @@ from indexes.text.bm25 import Bm25Index
 from indexes.text.field_scoring import FieldScorer
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 from indexes.text.postings import PostingsSegment
+from indexes.text.queries import query_terms
 from indexes.text.scoring import Bm25Scorer
-from indexes.text.vocabulary import query_terms
 
 
 def folder_of(number: int) -> str:
@@ -149,5 +149,4 @@ class FieldsIndex:
         """
         check_k(k)
         parameters = self._parameters.of_query(bm25 or self._parameters)
-        terms = [self._query_terms.of(query) for query in queries]
-        return self._committed().best(terms, k, self._rows.mask(where), parameters)
+        return self._committed().best(self._query_terms.of(queries), k, self._rows.mask(where), parameters)

@@ -19,8 +19,8 @@ from indexes.dtypes import AnyArray, Float32Array
 from indexes.interface import Document
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 from indexes.text.postings import check_lengths, find, frequencies
+from indexes.text.queries import query_terms
 from indexes.text.scoring import Bm25Scorer, lucene_idf
-from indexes.text.vocabulary import query_terms
 
 FULL_TEXT = ""  # name of the only field of an index without fields
 MIX = 0x9E3779B97F4A7C15  # an odd number that distinguishes the terms of different fields
@@ -71,12 +71,10 @@ class LinearText:
         """Return the vector of a document, indexed or not; it is empty if the index has none of its terms."""
         hashes, values = [], []
         for field in self._fields:
-            counts = self._terms.of(
-                document.full_text if field.name == FULL_TEXT else document.field(field.name)
-            )
-            terms = np.fromiter(counts.keys(), dtype=np.uint64, count=len(counts))
-            number = np.fromiter(counts.values(), dtype=np.float32, count=len(counts))
-            norm = field.scorer.norm(sum(counts.values()), field.parameters)
+            text = document.full_text if field.name == FULL_TEXT else document.field(field.name)
+            query = self._terms.of([text])
+            terms, number = query.hashes, query.counts.astype(np.float32)
+            norm = field.scorer.norm(int(query.counts.sum()), field.parameters)
             hashes.append(terms ^ np.uint64(field.mix))
             values.append(self._weights(field, self._places(field, terms)) * (number / (number + norm)))
         terms, weights = np.concatenate(hashes), np.concatenate(values)

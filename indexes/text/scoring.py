@@ -9,10 +9,9 @@ order and ties stay ties.
 from __future__ import annotations
 
 import abc
-import itertools
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from indexes.dtypes import AnyArray, Float64Array
 from indexes.interface import IndexesError, Mask, RowArray, ScoreArray
 from indexes.text.parameters import LONG_QUERY, Bm25Parameters
 from indexes.text.postings import BRIEF, LENGTHS, PostingsSegment, check_lengths, find, frequencies
+from indexes.text.queries import Queries
 
 TABLED = 8  # the factors of smaller counts are in a table; the same as in postings.c
 ONE = float(1 << 52)  # upper bound of the sum of a query's weights
@@ -32,15 +32,18 @@ MOST_TABLES = 4  # number of cached tables, each for one k1 and b
 LOW = np.uint64(0xFFFFFFFF)
 HIGH = np.uint64(32)
 
-Query = Mapping[int, int]  # a term's hash → its count in the query
 DEFAULT = Bm25Parameters()
 
 
 class ScoringTables(NamedTuple):
-    """Tables for k1 and b: by length code, the norm [codes] and, by count, the factor [TABLED, codes]."""
+    """Tables for k1 and b: by length code, the norm [codes] and, by count, the factor [TABLED, codes].
+
+    `layout`: what postings.c scores by (Scoring), int64 [9]; its last entries are the floats k1, k3 and LONG_QUERY.
+    """
 
     norms: AnyArray
     factors: AnyArray
+    layout: AnyArray
 
 
 class AskedTerms(NamedTuple):
@@ -59,11 +62,7 @@ class Scorer(abc.ABC):
     _documents: int
 
     def best(
-        self,
-        queries: Sequence[Query],
-        k: int,
-        allowed: Mask | None = None,
-        parameters: Bm25Parameters = DEFAULT,
+        self, queries: Queries, k: int, allowed: Mask | None = None, parameters: Bm25Parameters = DEFAULT
     ) -> tuple[RowArray, ScoreArray]:
         """Return the top k rows of each query and their scores, both [n, k], padded with −1 and −inf.
 
@@ -87,7 +86,7 @@ class Scorer(abc.ABC):
 
     @abc.abstractmethod
     def _best(
-        self, queries: Sequence[Query], k: int, allowed: Mask | None, parameters: Bm25Parameters
+        self, queries: Queries, k: int, allowed: Mask | None, parameters: Bm25Parameters
     ) -> tuple[RowArray, ScoreArray]:
         """Do the same as `best` for one batch of queries, with a k of at most the number of rows."""
 
@@ -109,7 +108,7 @@ class Bm25Scorer(Scorer):
         self._layouts = np.array([s.layout for s in segments], dtype=np.int64).reshape(-1, 8)
         self._lengths = LENGTHS[: max((s.most for s in segments), default=0) + 1]
         self._average = sum(s.tokens for s in segments) / max(1, self._documents) or 1.0
-        self._tables: dict[tuple[float, float], ScoringTables] = {}
+        self._tables: dict[tuple[float, float, float], ScoringTables] = {}
         self._library = kernels.load("postings")
 
     @property
@@ -139,20 +138,23 @@ class Bm25Scorer(Scorer):
 
     def tables(self, parameters: Bm25Parameters) -> ScoringTables:
         """Return the tables for k1 and b; the most recent tables are cached."""
-        k1, b = parameters.k1, parameters.b
-        tables = self._tables.get((k1, b))
+        k1, b, k3 = parameters.k1, parameters.b, parameters.k3
+        tables = self._tables.get((k1, b, k3))
         if tables is None:
-            tables = self._made(k1, b)
+            tables = self._made(k1, b, k3)
             # This makes a new dictionary, since other threads may be reading the old one.
-            self._tables = dict([*self._tables.items(), ((k1, b), tables)][-MOST_TABLES:])
+            self._tables = dict([*self._tables.items(), ((k1, b, k3), tables)][-MOST_TABLES:])
         return tables
 
-    def _made(self, k1: float, b: float) -> ScoringTables:
+    def _made(self, k1: float, b: float, k3: float) -> ScoringTables:
         norms = (k1 * (1 - b + b * self._lengths / self._average)).astype(np.float32)
         counts = np.arange(TABLED, dtype=np.float32)[:, None]
         factors = np.zeros((TABLED, len(norms)), dtype=np.float32)
         np.divide(counts, counts + norms, out=factors, where=counts > 0)
-        return ScoringTables(norms, factors)
+        segments, *tables = (a.__array_interface__["data"][0] for a in (self._layouts, norms, factors))
+        sizes = np.array([len(self._segments), segments, self._documents, *tables, len(norms)])
+        floats = np.array([k1, k3, LONG_QUERY], dtype=np.float64)
+        return ScoringTables(norms, factors, np.concatenate((sizes, floats.view(np.int64))))
 
     def holding(self, terms: Sequence[int]) -> RowArray:
         """Return the rows that have all of `terms` (hashes), int64 [n], ascending. Raises DamagedError."""
@@ -162,29 +164,40 @@ class Bm25Scorer(Scorer):
         return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
 
     def _best(
-        self, queries: Sequence[Query], k: int, allowed: Mask | None, parameters: Bm25Parameters
+        self, queries: Queries, k: int, allowed: Mask | None, parameters: Bm25Parameters
     ) -> tuple[RowArray, ScoreArray]:
-        first, hashes = joined(queries)
-        places, weights, scales = self._ask(queries, first, hashes, parameters)
+        if self._library is None:
+            return self._best_in_steps(queries, k, allowed, parameters)
+        rows, scores = np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32)
+        tables = self.tables(parameters)
+        call = self._library.best
+        if kernels.call(call, tables.layout, allowed, len(queries), queries.data, k, rows, scores):
+            raise MemoryError
+        return rows, scores
+
+    def _best_in_steps(
+        self, queries: Queries, k: int, allowed: Mask | None, parameters: Bm25Parameters
+    ) -> tuple[RowArray, ScoreArray]:
+        """Do the same as the compiled `best`, for subclasses that offer rows in another way, and by numpy."""
+        places, weights, scales = self._ask(queries, parameters)
+        asked = AskedTerms(self.tables(parameters), queries.first, places, weights)
         keys = np.zeros((len(queries), k), dtype=np.uint64)
-        asked = AskedTerms(self.tables(parameters), first, places, weights)
         self._offer(slice(0, len(self._segments)), asked, allowed, keys)
         return decoded(keys, scales)
 
-    def _ask(
-        self, queries: Sequence[Query], first: AnyArray, hashes: AnyArray, parameters: Bm25Parameters
-    ) -> tuple[AnyArray, AnyArray, AnyArray]:
+    def _ask(self, queries: Queries, parameters: Bm25Parameters) -> tuple[AnyArray, AnyArray, AnyArray]:
         """Return the places of the queries' terms (see `find`), their weights and each query's scale (see `weigh`)."""
+        first, hashes, counts = queries.first, queries.hashes, queries.counts
         library = kernels.load("postings", len(self._segments) * len(hashes) <= BRIEF)
         if library is None or not self._segments:
             places = find(self._segments, hashes, self._layouts)
-            return places, *weigh(queries, frequencies(places), self._documents, parameters)
+            return places, *weigh(first, counts, frequencies(places), self._documents, parameters)
         places = np.empty((len(self._segments), 3, len(hashes)), dtype=np.int64)
         weights, scales = np.empty(len(hashes), dtype=np.float32), np.empty(len(queries))
+        numbers = self.tables(parameters).layout[-3:]
         kernels.call(
-            library.ask, len(self._segments), self._layouts, self._documents,
-            np.array([parameters.k1, parameters.k3, LONG_QUERY], dtype=np.float64), len(queries), first, hashes,
-            counts_of(queries, len(hashes)), places, weights, scales,
+            library.ask, len(self._segments), self._layouts, self._documents, numbers, len(queries), first, hashes,
+            counts, places, weights, scales,
         )  # fmt: skip
         return places, weights, scales
 
@@ -221,33 +234,20 @@ def _offer_by_numpy(
         offer_sums(heap, sums, segment.first, allowed)
 
 
-def joined(queries: Sequence[Query]) -> tuple[AnyArray, AnyArray]:
-    """Return the offsets of each query's terms, then their total (int64 [n + 1]), and all hashes (uint64 [terms])."""
-    first = list(itertools.accumulate(map(len, queries), initial=0))
-    hashes = np.fromiter(itertools.chain.from_iterable(queries), np.uint64, first[-1])
-    return np.array(first, dtype=np.int64), hashes
-
-
-def counts_of(queries: Sequence[Mapping[Any, int]], terms: int) -> AnyArray:
-    """Return the count of each of the queries' terms, in all this many, int64."""
-    return np.fromiter(itertools.chain.from_iterable(q.values() for q in queries), np.int64, terms)
-
-
 def weigh(
-    queries: Sequence[Mapping[Any, int]], frequency: AnyArray, documents: int, parameters: Bm25Parameters
+    first: AnyArray, counts: AnyArray, frequency: AnyArray, documents: int, parameters: Bm25Parameters
 ) -> tuple[AnyArray, AnyArray]:
     """Return the weight of each term (float32 [terms]), scaled to integers, and each query's scale [n].
 
-    `frequency` (int64 [terms]): how many of `documents` have the term.
+    Query q has the terms first[q] … first[q + 1] − 1 (int64 [n + 1]). `counts`: how often each occurs in its query;
+    `frequency`: how many of `documents` have it, both int64 [terms].
     """
-    counts = counts_of(queries, len(frequency)).astype(np.float64)
     # libm's logarithm, like the compiled loop: numpy's own can differ in the last bit.
     idf = np.array([math.log1p((documents - n + 0.5) / (n + 0.5)) for n in frequency.tolist()])
-    sizes = [len(q) for q in queries]
-    query_of = np.repeat(np.arange(len(queries)), sizes)
-    lengths = np.repeat(np.array([sum(q.values()) for q in queries], dtype=np.float64), sizes)
-    weights = parameters.query_weights(counts, lengths) * (parameters.k1 + 1) * idf * (frequency > 0)
-    totals = np.bincount(query_of, weights, minlength=len(queries))
+    query_of, repeated = np.repeat(np.arange(len(first) - 1), np.diff(first)), counts.astype(np.float64)
+    lengths = np.bincount(query_of, repeated, len(first) - 1)[query_of].astype(np.float64)
+    weights = parameters.query_weights(repeated, lengths) * (parameters.k1 + 1) * idf * (frequency > 0)
+    totals = np.bincount(query_of, weights, minlength=len(first) - 1)
     # Scales are powers of two, by which floats are divided exactly.
     scales = np.ldexp(1.0, np.frexp(ONE / np.maximum(totals, 1e-30))[1] - 1)
     return (weights * scales[query_of]).astype(np.float32), scales

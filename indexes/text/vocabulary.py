@@ -1,4 +1,4 @@
-"""Terms by number while an index is written, and by hash while it is searched; analysis results are cached.
+"""Terms by number while an index is written; analysis results are cached.
 
 Analysing a word costs a microsecond or more, looking it up a twentieth of that, and texts repeat their words. So a text
 is split where a word ends in every language (analysis.py), and only new pieces are analysed.
@@ -6,11 +6,9 @@ is split where a word ends in every language (analysis.py), and only new pieces 
 
 from __future__ import annotations
 
-import functools
 import itertools
 import os
 from array import array
-from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -20,16 +18,19 @@ import xxhash
 from indexes import kernels
 from indexes.dtypes import Int32Array, Int64Array
 from indexes.text.analysis import Analysis
-from indexes.text.parameters import LONGEST, AnalysisSettings
 
 MOST = 500_000  # maximum numbers of cached pieces and of terms
-MOST_OF_QUERIES = 50_000  # cached pieces of queries
 PART = 1 << 20  # characters looked up at a time
 
 
 def term_hash(term: str) -> int:
     """Return the 64-bit hash that identifies a term in postings."""
     return xxhash.xxh3_64_intdigest(term.encode("utf-8"))
+
+
+def utf8(texts: Sequence[str]) -> bytes:
+    """Return texts as the compiled functions read them, each followed by a byte 255, which UTF-8 does not use."""
+    return b"".join([text.encode("utf-8", "replace") + b"\xff" for text in texts])
 
 
 class TermVocabulary:
@@ -147,12 +148,12 @@ class PieceTable:
 
         `numbers_of` gives the numbers of pieces that are not in the table yet.
         """
-        data = b"".join([text.encode("utf-8", "replace") + b"\xff" for text in texts])
+        data = utf8(texts)
         most = len(data) // 2 + 1
         piece_numbers, ends = np.empty(most, dtype=np.int32), np.empty(len(texts), dtype=np.int64)
         unknown, unknowns = np.empty((most, 4), dtype=np.int64), np.zeros(1, dtype=np.int64)
         count = kernels.call(
-            self._library.number, np.frombuffer(data, dtype=np.uint8), len(data), self._posts, self._hashes,
+            self._library.number, data, len(data), self._posts, self._hashes,
             self._numbers, len(self._hashes), self._seed, piece_numbers, ends, unknown, unknowns,
         )  # fmt: skip
         position, hashes, begin, end = unknown[: unknowns[0]].T
@@ -174,33 +175,3 @@ class PieceTable:
                 self._library.enter, *part, len(part[0]), self._hashes, self._numbers, len(self._hashes)
             )
         self.entries = total
-
-
-class QueryTerms:
-    """A query's terms by hash, with a cache of its pieces; otherwise like Analysis.query_terms."""
-
-    def __init__(self, analysis: Analysis) -> None:
-        self._analysis = analysis
-        self._seen: dict[str, tuple[int, ...]] = {}  # the content terms of pieces
-
-    def of(self, text: str) -> Counter[int]:
-        """Return the hashes of a query's terms and their counts; stop words count only if there are no others."""
-        pieces, seen = self._analysis.pieces(self._analysis.prepare(text)), self._seen
-        content = [self._analyse(piece) if (known := seen.get(piece)) is None else known for piece in pieces]
-        return Counter(itertools.chain.from_iterable(content)) or Counter(
-            term_hash(term) for piece in pieces for term in self._analysis.terms(piece)
-        )
-
-    def _analyse(self, piece: str) -> tuple[int, ...]:
-        if len(self._seen) > MOST_OF_QUERIES:
-            self._seen.clear()
-        content = tuple(map(term_hash, self._analysis.content_terms(piece)))
-        if len(piece) <= LONGEST:
-            self._seen[piece] = content
-        return content
-
-
-@functools.lru_cache(maxsize=8)
-def query_terms(settings: AnalysisSettings) -> QueryTerms:
-    """Return the query terms for these settings, with one cache shared by all callers in the process."""
-    return QueryTerms(Analysis(settings))

@@ -187,7 +187,12 @@ def status(
     if progress.get("by_order"):
         progress["by_order"] = progress["by_order"]["claim"]
     doubts = [f"{doubt['id']} ({doubt['verdict']})" for doubt in progress.pop("doubts", ())]
-    for name, value in (values["settings"] | progress | {"doubts": ", ".join(doubts) or None}).items():
+    by_language = [
+        f"{one['language']}: {one['read']} of {one['documents']} read, {one['relevant']} relevant"
+        for one in progress.pop("languages", ())
+    ]
+    lists = {"languages": "; ".join(by_language) or None, "doubts": ", ".join(doubts) or None}
+    for name, value in (values["settings"] | progress | lists).items():
         print(on_one_line(f"{name:12} {'-' if value is None else value}"))
 
 

@@ -154,8 +154,8 @@ def understood(texts: Sequence[str], lexicons: Iterable[QueryLexicon]) -> tuple[
 
     Texts that may be in another language keep their words and get the translations in addition.
     """
-    out, by_language = list(texts), dict[tuple[str, bool], list[str]]()
-    known = [*lexicons]
+    out, known = list(texts), [*lexicons]
+    by_language: dict[tuple[str, bool], list[str]] = {}
     for number_, text_ in enumerate(texts if known else ()):
         place, odds = likeliest(known, text_)
         if odds <= -SURE:

@@ -74,6 +74,8 @@ class SearchOptions:
     @property
     def filter(self) -> "Filter | None":
         """The conditions on metadata. Raises BadFilterError if they cannot be read."""
+        if self.where is None:
+            return None
         from indexes.filters import Filter
 
         return Filter.parse(self.where)

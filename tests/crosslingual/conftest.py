@@ -1,14 +1,18 @@
 """Shared fixtures for tests of linking across languages."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from linker.crosslingual.ranking import folds
 
 
-@pytest.fixture
-def divided_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Divide known links into folds once, which takes a fifth of the time, for tests that do not need more divisions.
+@pytest.fixture(scope="module")
+def divided_once() -> Iterator[None]:
+    """Divide known links into folds once, which takes a fifth of the time, for modules that do not need more divisions.
 
-    Fixtures of a module or session that run earlier divide them as often as for users.
+    The other divisions only hash the pages' contents with another number.
     """
-    monkeypatch.setattr(folds, "MOST", 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(folds, "MOST", 1)
+        yield

@@ -22,6 +22,7 @@ from linker.scoring.ranking.described import Described
 from tests.crosslingual.synthetic import Twin, twin
 from tests.crosslingual.tiny import numbered
 
+pytestmark = pytest.mark.usefixtures("divided_once")
 KNOWN = 60
 
 
@@ -63,7 +64,6 @@ def right(task: Task, gold: Int64Array, rows: range, **options: object) -> float
     return float(np.mean([(row, first[row]) in pairs for row in rows]))
 
 
-@pytest.mark.usefixtures("divided_once")
 def test_many_pages_may_share_a_target(many: Task) -> None:
     """The last 20 pages are halves of ten pages: one-to-one can give only ten of them their target."""
     rows = range(80, 100)
@@ -81,7 +81,6 @@ def test_a_target_that_is_known_can_be_linked_again(many: Task) -> None:
     assert not np.isin(alone[rows], gold[:, 1]).any()
 
 
-@pytest.mark.usefixtures("divided_once")
 def test_a_page_lists_all_its_targets(several: Task, base: Twin) -> None:
     gold, rows = several.train, range(35, 50)
     known = gold[gold[:, 0] < 35]

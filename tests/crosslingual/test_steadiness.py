@@ -14,6 +14,7 @@ from linker.crosslingual.task import LinkingResult, Task
 from tests.crosslingual.synthetic import Twin, twin
 from tests.crosslingual.tiny import numbered
 
+pytestmark = pytest.mark.usefixtures("divided_once")
 KNOWN = 25
 
 

@@ -15,6 +15,7 @@ from indexes.text.features import MOST_TERMS, QueryWords
 from indexes.text.field_scoring import FieldScorer
 from indexes.text.forward_index import ForwardIndex
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters, Field
+from indexes.text.queries import Queries
 from indexes.text.scoring import Bm25Scorer
 from indexes.text.vocabulary import TermVocabulary
 from indexes.vectors.certified import ByteScan
@@ -35,10 +36,10 @@ def search_postings(work: Path) -> tuple[Sequence[bytes], Run]:
         segments = [_in_memory(segment) for segment in postings.read_folder(folder)]
         assert segments, "the file was not read"
         terms = [int(t) for segment in segments for t in segment.terms[:40]]
-        queries = [
+        queries = Queries.of([
             dict.fromkeys(terms[:3], 1), {t: n + 1 for n, t in enumerate(terms[3:9])}, {7: 1},
             dict.fromkeys(terms, 9),
-        ]  # fmt: skip
+        ])  # fmt: skip
         allowed = np.arange(sum(s.documents for s in segments)) % 3 > 0
         pairs: list[list[Bm25Scorer] | list[FieldScorer]] = [
             [Bm25Scorer(segments) for _ in range(2)],

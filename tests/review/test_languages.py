@@ -1,7 +1,7 @@
 """Reviews of documents in two languages: the index's lexicon carries seeds and verdicts from one to the other."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ from linker.review.interface import Judgement, LanguageCount, Seed
 from linker.review.learning import FeedbackOrder
 from linker.review.population import Population
 from linker.review.session import Review, find
+from linker.review.session.noting import facts_of
 from linker.review.settings import Settings
 from tests.review.memory_ledger import STORIES, MemoryLedger, documents
 
@@ -146,3 +147,4 @@ def test_a_review_counts_what_was_read_and_found_in_each_language(engine: Engine
     own, other = report.languages
     assert own.documents == 59 and other == LanguageCount("xx", 30, other.read, 10)
     assert (own.read + other.read, own.relevant + other.relevant) == (report.read, report.relevant)
+    assert facts_of(review)["languages"] == [asdict(own), asdict(other)]

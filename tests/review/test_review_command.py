@@ -45,7 +45,7 @@ def test_status(folder: Path) -> None:
         "read": 3, "population": 5, "found": 0, "random": 1, "estimated": False, "certified": None, "left": 2,
         "by_order": None,
         "most": 2, "ahead": None, "total": None, "total_low": None, "total_high": None,
-        "doubts": [],
+        "languages": [], "doubts": [],
     }  # fmt: skip
     assert "no ledger" in linker("review", "status", folder / "none", check=1).stderr
     assert not (folder / "none").exists()

@@ -1,5 +1,6 @@
 """Two processes train exactly like one."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -14,22 +15,29 @@ from torch import distributed, multiprocessing, nn
 
 from linker.encoders import folder as folders
 from linker.training.parallel import World, join
+from tests.training.test_loop import tiny
 
 TINY = Path(__file__).with_name("tiny.py")
 ROOT = TINY.parents[2]
 
 
-def train(out: Path, processes: int, *options: str) -> list[dict[str, Any]]:
-    torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
-    command = [sys.executable, *(torchrun if processes > 1 else []), str(TINY), str(out), *options]
-    subprocess.run(command, check=True, capture_output=True, env=environment, timeout=300)
+def metrics(out: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (out / "training/metrics.jsonl").read_text().splitlines()]
 
 
-@pytest.mark.parametrize("options", [(), ("--sparse", "--crop")])
+def train_together(out: Path, *options: str) -> list[dict[str, Any]]:
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
+    command = [sys.executable, *torchrun, str(TINY), str(out), *options]
+    subprocess.run(command, check=True, capture_output=True, env=environment, timeout=300)
+    return metrics(out)
+
+
+@pytest.mark.parametrize("options", [(), ("sparse", "crop")])
 def test_two_processes_have_the_loss_curve_of_one(tmp_path: Path, options: tuple[str, ...]) -> None:
-    alone, together = (train(tmp_path / str(n), n, *options) for n in (1, 2))
+    tiny.run(tmp_path / "1", dataclasses.replace(tiny.CONFIG, **dict.fromkeys(options, True)))
+    alone = metrics(tmp_path / "1")
+    together = train_together(tmp_path / "2", *(f"--{option}" for option in options))
     assert [row["step"] for row in alone] == [row["step"] for row in together]
     for name in ("loss", "dev_mrr"):
         figures = [[row[name] for row in rows if name in row] for rows in (alone, together)]

@@ -36,8 +36,8 @@ def facts_of(review: Review) -> dict[str, Any]:
     of them are unread; `certified`: the recall that follows. `by_order`: the certificate that assumes something about
     the order (`OrderCertificate`). `total`: how many are relevant in all by the estimate, between `total_low` and
     `total_high`. `ahead`: reads without a find until the rule considers the target reached. Each is None if it is not
-    known. `price` says what certainty would cost. `doubts`: the verdicts that deserve another look, those that are most
-    probably wrong first.
+    known. `price` says what certainty would cost. `languages`: see `Review.languages`. `doubts`: the verdicts that
+    deserve another look, those that are most probably wrong first.
     """
     progress = review.progress()
     stop = progress.stop
@@ -47,6 +47,7 @@ def facts_of(review: Review) -> dict[str, Any]:
         "by_order": stop.by_order and asdict(stop.by_order),
         "most": None if stop.left is None else progress.found + stop.left, "ahead": progress.ahead,
         **by_name(progress.total), "price": progress.price,
+        "languages": [asdict(counts) for counts in review.languages()],
         "doubts": [_doubt(doubt) for doubt in review.doubts()],
     }  # fmt: skip
 

@@ -17,7 +17,7 @@ from linker.review.interface import Read, TotalEstimate
 LEAST = 5  # documents found before anything is estimated
 POWER = 3  # the i-th read weighs i ** POWER: what counts is the last quarter or so
 # Coefficients at these quantiles: constant, log odds of a find, and logarithm of the number found.
-QUANTILES = {0.05: (0.691, 0.457, -0.835), 0.5: (2.566, 0.621, -0.838), 0.95: (4.677, 0.722, -1.011)}
+QUANTILES = {0.05: (0.656, 0.458, -0.827), 0.5: (2.516, 0.619, -0.826), 0.95: (4.735, 0.725, -1.019)}
 
 
 class FindHistory:

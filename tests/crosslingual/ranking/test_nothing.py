@@ -17,6 +17,8 @@ from linker.crosslingual.task import LinkingResult, Task
 from linker.scoring.ranking.described import Described
 from tests.crosslingual.synthetic import LETTERS, Twin, twin
 
+pytestmark = pytest.mark.usefixtures("divided_once")
+
 
 def named(corpus: Twin, share: float = 0.6) -> Twin:
     """Give both pages of this share of the pairs three common strings, like names; nothing else is alike."""
@@ -68,7 +70,6 @@ def test_it_teaches_itself_words_of_unlike_pages(corpus: Twin, from_nothing: Lin
     assert rounds[0]["kept"] and after > before
 
 
-@pytest.mark.usefixtures("divided_once")
 def test_a_few_links_leave_self_training_to_its_guard(corpus: Twin, from_nothing: LinkingResult) -> None:
     task = Task(corpus.source, corpus.target, train=corpus.links[:30])
     plain, own = (link(replace(task, options=Options(self_train=wish)), "auto") for wish in (False, None))

@@ -29,6 +29,7 @@ from linker.scoring.ranking.fitting import Fitted, Held
 from linker.scoring.ranking.linear import LinearRanker
 from tests.crosslingual.synthetic import Twin, twin
 
+pytestmark = pytest.mark.usefixtures("divided_once")
 NAMES = ("a", "b")
 
 

@@ -17,7 +17,10 @@ from linker.crosslingual.scoring.stages import OWNER, Stages, digest
 from tests.crosslingual.synthetic import twin
 from tests.helpers import linker
 
+pytestmark = pytest.mark.usefixtures("divided_once")
 KNOWN = 40
+# The command in a process of its own, which divides the links once, as `divided_once` does here.
+COMMAND = "from linker.cli import main; from linker.crosslingual.ranking import folds; folds.MOST = 1; main()"
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +45,7 @@ def test_a_killed_run_goes_on_and_ends_alike(folder: Path, method: str) -> None:
     whole, killed = folder / f"{method}.whole.run", folder / f"{method}.killed.run"
     linker(*arguments(folder, method, whole))
     part = Path(f"{killed}.part")
-    command = [sys.executable, "-m", "linker", *arguments(folder, method, killed)]
+    command = [sys.executable, "-c", COMMAND, *arguments(folder, method, killed)]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as child:
         while child.poll() is None and len(list(part.glob("lists-*.npz"))) < 2:
             time.sleep(0.01)

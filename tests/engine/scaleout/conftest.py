@@ -1,10 +1,9 @@
-"""Ray on this machine, started once per test file, and a corpus with unusable records."""
+"""Ray on this machine, started once, and a corpus with unusable records."""
 
 import gc
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,31 +13,18 @@ from linker.engine.scaleout.cluster import imported, joined
 from tests.helpers import write_corpus
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def ray() -> Iterator[Any]:
-    """Ray on this machine with two workers; builds use the running instance.
+    """Ray on this machine with two workers, told that there is one GPU: it only counts them. Builds use it.
 
     LINKER_RAY_TEST_ADDRESS names a running one.
     """
-    with _running(gpus=0) as module:
-        yield module
-
-
-@pytest.fixture(scope="module")
-def ray_with_gpu() -> Iterator[Any]:
-    """Ray on this machine with two workers, told that there is one GPU: it only counts them."""
-    with _running(gpus=1) as module:
-        yield module
-
-
-@contextmanager
-def _running(gpus: int) -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("RAY_ADDRESS", raising=False)
         if running := os.environ.get("LINKER_RAY_TEST_ADDRESS"):
             patch.setenv("RAY_ADDRESS", running)
         module = imported()
-        with joined(module, cpus=2, gpus=gpus):
+        with joined(module, cpus=2, gpus=1):
             yield module
         with warnings.catch_warnings():  # Ray never waits for the processes that it terminated
             warnings.simplefilter("ignore", ResourceWarning)

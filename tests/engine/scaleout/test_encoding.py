@@ -107,6 +107,13 @@ def test_a_local_build_is_gone_on_with_by_ray(
     assert content(out) == local
 
 
+@pytest.fixture
+def one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start one worker, since each takes seconds to start."""
+    monkeypatch.setattr("linker.engine.scaleout.encoding.workers", lambda *_: 1)
+
+
+@pytest.mark.usefixtures("one_worker")
 def test_another_encoder_on_a_worker_is_refused() -> None:
     with pytest.raises(LinkerError, match=r"a worker failed.*install the same one on all machines"):
         list(encoded(lambda: iter([["a"]]), lambda: HashEncoder(8), HashEncoder(16)))
@@ -114,11 +121,12 @@ def test_another_encoder_on_a_worker_is_refused() -> None:
 
 def test_a_gpu_that_ray_does_not_have_is_not_waited_for(corpora: list[Path], tmp_path: Path) -> None:
     with pytest.raises(
-        LinkerError, match=r"`worker_gpus` 1: .* \(the most on one: 0\).*leave the option out"
+        LinkerError, match=r"`worker_gpus` 2: .* \(the most on one: 1\).*leave the option out"
     ):
-        build(corpora, tmp_path / "i", HashEncoder(), engine="ray", worker_gpus=1)
+        build(corpora, tmp_path / "i", HashEncoder(), engine="ray", worker_gpus=2)
 
 
+@pytest.mark.usefixtures("one_worker")
 def test_an_empty_corpus_and_empty_batches() -> None:
     assert list(encoded(lambda: iter([]), HashEncoder, HashEncoder())) == []
     shapes = [v.shape for v in encoded(lambda: iter([[], ["a"], []]), HashEncoder, HashEncoder())]

@@ -34,14 +34,14 @@ def used(folder: Path) -> tuple[set[str], set[str]]:
 
 
 @pytest.mark.slow
-def test_a_worker_for_each_cpu_and_its_part_of_a_gpu(ray_with_gpu: Any) -> None:
-    assert [workers(ray_with_gpu, gpus) for gpus in (0, 1, 0.5, 0.4, 0.1)] == [2, 1, 2, 2, 2]
+def test_a_worker_for_each_cpu_and_its_part_of_a_gpu(ray: Any) -> None:
+    assert [workers(ray, gpus) for gpus in (0, 1, 0.5, 0.4, 0.1)] == [2, 1, 2, 2, 2]
     with pytest.raises(LinkerError, match=r"`worker_gpus` 2: .* \(the most on one: 1\).*--num-gpus"):
-        workers(ray_with_gpu, 2)
+        workers(ray, 2)
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("ray_with_gpu")
+@pytest.mark.usefixtures("ray")
 def test_vectors_made_on_a_gpu(corpora: list[Path], tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     batches = tmp_path / "batches"
     batches.mkdir()
@@ -56,7 +56,7 @@ def test_vectors_made_on_a_gpu(corpora: list[Path], tmp_path: Path, caplog: pyte
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("ray_with_gpu")
+@pytest.mark.usefixtures("ray")
 def test_two_workers_that_write_share_a_gpu_and_keep_their_encoder(
     corpora: list[Path], address: Callable[[], str], tmp_path: Path
 ) -> None:

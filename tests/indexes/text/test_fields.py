@@ -20,6 +20,7 @@ from indexes.text.field_scoring import FieldScorer
 from indexes.text.fields import FieldsIndex
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters, Field
 from indexes.text.postings import BLOCK, PostingsSegment
+from indexes.text.queries import Queries
 from indexes.text.scoring import Bm25Scorer
 from indexes.text.vocabulary import term_hash
 from linker import Document
@@ -204,7 +205,7 @@ def test_wrong_rows_in_a_file_do_not_leave_the_arrays() -> None:
         )
         p = Bm25Parameters(fields=(Field("one", 2), Field("two")))
         scorer = FieldScorer({"one": Bm25Scorer([damaged]), "two": Bm25Scorer(half)})
-        found, _ = scorer.best([{int(h): 1 for h in hashes}], 5, None, p)
+        found, _ = scorer.best(Queries.of([{int(h): 1 for h in hashes}]), 5, None, p)
         assert found.max() < 40
 
 

@@ -25,7 +25,8 @@ from indexes.text.parameters import (
     TokenizerName,
 )
 from indexes.text.postings import BLOCK, LENGTHS, PostingsSegment
-from indexes.text.vocabulary import QueryTerms, TermVocabulary, term_hash
+from indexes.text.queries import Queries, QueryTerms
+from indexes.text.vocabulary import TermVocabulary, term_hash
 
 compiled = pytest.mark.skipif(kernels.load("postings") is None, reason=kernels.status("postings"))
 DEFAULT = Bm25Parameters()
@@ -155,7 +156,7 @@ def test_wrong_rows_in_a_file_do_not_leave_the_arrays(tmp_path: Path) -> None:
         damaged = PostingsSegment(
             0, 3, segment.tokens, segment.terms, segment.starts, wrong, segment.counts, segment.lengths
         )
-        found, _ = scoring.Bm25Scorer([damaged]).best([{int(h): 1 for h in HASHES}], 3)
+        found, _ = scoring.Bm25Scorer([damaged]).best(Queries.of([{int(h): 1 for h in HASHES}]), 3)
         assert found.max() < 3
 
 
@@ -163,7 +164,7 @@ def test_wrong_rows_in_a_file_do_not_leave_the_arrays(tmp_path: Path) -> None:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Score with the compiled loop or with numpy."""
     if request.param == "numpy":
-        monkeypatch.setattr(kernels, "load", lambda *_: None)
+        monkeypatch.setattr(kernels, "load", lambda *_, **__: None)
     elif kernels.load("postings") is None:
         pytest.skip(kernels.status("postings"))
     yield request.param
@@ -202,7 +203,7 @@ def test_scores_are_bm25s(way: str, parameters: Bm25Parameters) -> None:
     scorer = scoring.Bm25Scorer([segment_of(texts[:90]), segment_of(texts[90:], 90)])
     queries = [{1: 1}, {2: 1, 3: 4, 11: 1}, {n: n + 1 for n in range(12)}, {}]
     rows, scores = scorer.best(
-        [{int(HASHES[t]): n for t, n in q.items()} for q in queries], 250, None, parameters
+        Queries.of([{int(HASHES[t]): n for t, n in q.items()} for q in queries]), 250, None, parameters
     )
     for query, found, values in zip(queries, rows, scores, strict=True):
         expected = ranked(texts, query, 250, parameters)
@@ -219,23 +220,22 @@ def test_compiled_and_numpy_agree_to_the_last_bit(data: st.DataObject) -> None:
     far = [[], *([[0] * 9 + [1]] * 3), *[[] for _ in range(BLOCK * 2)], *texts]
     cut = data.draw(st.integers(0, len(far)))
     segments = [s for s in (segment_of(far[:cut]), segment_of(far[cut:], cut)) if s.documents]
-    queries = data.draw(
-        st.lists(st.dictionaries(st.sampled_from(HASHES.tolist()), st.integers(1, 3)), max_size=4)
-    )
+    counts = st.dictionaries(st.sampled_from(HASHES.tolist()), st.integers(1, 3))
+    queries = Queries.of(data.draw(st.lists(counts, max_size=4)))
     k = data.draw(st.integers(1, 50))
     mask = np.random.default_rng(data.draw(st.integers(0, 99))).random(len(far)) < 0.7
     allowed = data.draw(st.sampled_from([None, mask]))
     parameters = data.draw(PARAMETERS)
     fast = scoring.Bm25Scorer(segments).best(queries, k, allowed, parameters)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "load", lambda *_: None)
+        patch.setattr(kernels, "load", lambda *_, **__: None)
         slow = scoring.Bm25Scorer(segments).best(queries, k, allowed, parameters)
     assert [a.tobytes() for a in fast] == [b.tobytes() for b in slow]
 
 
 def test_many_queries_go_in_parts(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     scorer = scoring.Bm25Scorer([segment_of([[1], [2], [1, 2]])])
-    queries = [{int(HASHES[1 + n % 2]): 1} for n in range(11)]
+    queries = Queries.of([{int(HASHES[1 + n % 2]): 1} for n in range(11)])
     whole = scorer.best(queries, 2)
     monkeypatch.setattr(scoring, "KEYS", 4)
     assert [a.tobytes() for a in scorer.best(queries, 2)] == [a.tobytes() for a in whole]
@@ -265,16 +265,19 @@ def test_a_text_has_the_terms_that_its_analysis_finds(
     analysis = Analysis(AnalysisSettings(language, tokenizer, min_token=shortest))
     with pytest.MonkeyPatch.context() as patch:
         if slow:
-            patch.setattr(kernels, "load", lambda *_: None)
-        vocabulary = TermVocabulary(analysis)
+            patch.setattr(kernels, "load", lambda *_, **__: None)
+        vocabulary, terms = TermVocabulary(analysis), QueryTerms(analysis)
     tokens, lengths = vocabulary.numbers([text, "", text])
     assert lengths.tolist() == [lengths[0], 0, len(tokens) - lengths[0]]
     numbers = [tokens[: lengths[0]], tokens[lengths[0] :], vocabulary.numbers([text])[0]]  # from memory
     expected = [term_hash(t) for t in analysis.terms(analysis.prepare(text))]
     assert [[int(vocabulary.hashes[n]) for n in found] for found in numbers] == [expected] * 3
-    query = QueryTerms(analysis)
-    wanted = Counter({term_hash(t): n for t, n in analysis.query_terms(text).items()})
-    assert [query.of(text), query.of(text)] == [wanted, wanted]
+    wanted = {term_hash(t): n for t, n in analysis.query_terms(text).items()}
+    for _ in range(2):
+        queries = terms.of([text, "", text])
+        assert queries.first.tolist() == [0, len(wanted), len(wanted), 2 * len(wanted)]
+        pairs = list(zip(queries.hashes.tolist(), queries.counts.tolist(), strict=True))
+        assert pairs == [*wanted.items()] * 2
 
 
 def test_what_separates_pieces_separates_words_in_every_language() -> None:
@@ -359,7 +362,9 @@ def test_scores_are_exact_however_long_and_lopsided_a_query(way: str, query: dic
     texts = [rng.integers(0 if n == 0 else 1, 2000, 20).tolist() for n in range(300)]
     tokens = np.array([t for text in texts for t in text], dtype=np.int32)
     segment = postings.from_tokens(0, tokens, np.full(300, 20), hashes)
-    rows, scores = scoring.Bm25Scorer([segment]).best([{int(hashes[t]): n for t, n in query.items()}], 300)
+    rows, scores = scoring.Bm25Scorer([segment]).best(
+        Queries.of([{int(hashes[t]): n for t, n in query.items()}]), 300
+    )
     expected = dict(ranked(texts, query, 300))
     found = rows[0][rows[0] >= 0].tolist()
     assert set(found) == set(expected)
@@ -426,6 +431,15 @@ def test_texts_without_separators_do_not_fill_the_memory(monkeypatch: pytest.Mon
         assert not vocabulary.full()
         vocabulary.numbers(["，".join(f"词{n}句{i}" for i in range(30))])
     assert vocabulary.full()
-    query = QueryTerms(Analysis("english"))
-    query.of("y" * 1000 + " word")
-    assert list(query._seen) == ["word"]
+
+
+def test_the_memory_of_queries_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("indexes.text.queries.MOST", 8)
+    terms, analysis = QueryTerms(Analysis("english")), Analysis("english")
+    for n in range(40):
+        text = f"shared own{n} 词{n}，句{n}" if n % 9 else " ".join(f"w{n}x{i}" for i in range(30))
+        wanted = {term_hash(t): count for t, count in analysis.query_terms(text).items()}
+        found = terms.of([text, text])
+        assert found.hashes.tolist() == [*wanted] * 2
+        assert found.counts.tolist() == [*wanted.values()] * 2
+    assert len(terms._memory._arrays[2]) <= 60

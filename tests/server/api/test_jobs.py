@@ -94,16 +94,13 @@ def test_link_decides_together_in_one_language(api: TestClient) -> None:
 def test_group_puts_texts_and_documents_of_an_index_together(api: TestClient) -> None:
     words = ["volcano erupts in iceland", "iceland volcano erupts again", "trains on strike in paris"]
     sent = {"documents": [{"id": f"d{n}", "text": text} for n, text in enumerate([*words, words[0]])]}
-    job = ended(api, api.post("/v1/group", json={"corpus": sent}).json())
-    assert job["state"] == "done", job
+    pairs = {"same": [["d0", "d1"]], "different": [["d0", "d2"]], "precision": 0.9}
+    job = ended(api, api.post("/v1/group", json={"corpus": sent, **pairs}).json())
+    assert job["state"] == "done" and job["result"]["promise"] is None, job
     members = {member["id"]: member for member in job["result"]["members"]}
     assert list(members) == ["d0", "d1", "d2", "d3"] and members["d3"]["near_copy_of"] == "d0"
     assert {"d0", "d3"} <= {id_ for group in job["result"]["groups"] for id_ in group["ids"]}
     assert len(ended(api, api.post("/v1/group", json={"corpus": {}}).json())["result"]["members"]) == 4
-    pairs = {"same": [["d0", "d1"]], "different": [["d0", "d2"]], "precision": 0.9}
-    assert (
-        ended(api, api.post("/v1/group", json={"corpus": sent, **pairs}).json())["result"]["promise"] is None
-    )
     job = ended(api, api.post("/v1/group", json={"corpus": sent, "days": 3}).json())
     assert job["state"] == "failed" and "needs dates" in job["error"]
 

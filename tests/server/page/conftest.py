@@ -1,10 +1,12 @@
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from tests.server.page.chromium import chromium
 from tests.server.page.support import client, make_review
 
 
@@ -26,4 +28,11 @@ def folder(made: Path, tmp_path: Path) -> Path:
 def browser(folder: Path) -> Iterator[TestClient]:
     """A browser at the page of that folder."""
     with client(folder) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def chrome() -> Iterator[Any]:
+    """Chromium, for a module: its event loop must be gone before another module runs one."""
+    with chromium() as opened:
         yield opened

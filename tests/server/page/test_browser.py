@@ -1,18 +1,20 @@
 """Chromium on the pages: judging only by keys, a server that dies, axe-core, phones and dark mode."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from linker.review.grouped import Grouped
+from linker.review.grouped import save as keep
 from linker.review.ledger import Ledger
 from linker.review.links import make
 from linker.review.project import Project, Workspace
 from linker.server.jobs.points import save
 from linker.server.page.sessions import REVIEWER
-from tests.server.page.chromium import axe, chromium, served
+from tests.server.page.chromium import answered, axe, served
+from tests.server.page.test_groups import story
 
 JUDGE = "/p/floods/judge"
 PAGES = (
@@ -22,10 +24,9 @@ PAGES = (
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as opened:
-        yield opened
+@pytest.fixture
+def browser(chrome: Any) -> Any:
+    return chrome
 
 
 def opened(browser: Any, name: str = "tess", **options: Any) -> tuple[Any, list[str]]:
@@ -117,7 +118,7 @@ def test_a_review_by_keys_alone_survives_a_kill(folder: Path, browser: Any) -> N
 
 def test_keys_can_be_turned_off(folder: Path, browser: Any) -> None:
     page, errors = opened(browser)
-    with served(folder) as server:
+    with answered(folder) as server:
         page.goto(server.address + JUDGE)
         page.keyboard.press("?")
         page.click("#keys-on")
@@ -134,7 +135,7 @@ def test_keys_can_be_turned_off(folder: Path, browser: Any) -> None:
 
 def test_without_scripts_everything_works(folder: Path, browser: Any) -> None:
     page, _ = opened(browser, java_script_enabled=False)
-    with served(folder) as server:
+    with answered(folder) as server:
         page.goto(server.address + JUDGE)
         before = document(page)
         page.click("#verdict-relevant")
@@ -147,7 +148,7 @@ def test_two_browsers_give_their_names_and_overwrite_nobody(folder: Path, browse
     ledger = Ledger(folder / "floods" / "review.sqlite")
     ana, errors = opened(browser, "")
     ben, _ = opened(browser, "", java_script_enabled=False)
-    with served(folder) as server:
+    with answered(folder) as server:
         for page, name in ((ana, "ana"), (ben, "ben")):
             page.goto(server.address + JUDGE)
             assert page.locator("#verdict").count() == 0  # nobody judges without a name
@@ -180,7 +181,7 @@ def test_axe_finds_nothing(folder: Path, browser: Any, scheme: str, size: tuple[
     write_pair(project, folder)
     viewport = {"width": size[0], "height": size[1]}
     page, errors = opened(browser, viewport=viewport, color_scheme=scheme)
-    with served(folder) as server:
+    with answered(folder) as server:
         page.goto(server.address + JUDGE)
         for key in "ynms":
             press(page, key)
@@ -217,4 +218,32 @@ def test_the_token_is_asked_for(folder: Path, tmp_path: Path, browser: Any) -> N
         (cookie,) = [c for c in page.context.cookies() if c["name"] == f"linker-{server.port}"]
         assert cookie["httpOnly"]
         assert server.end() == 0
+    assert errors == []
+
+
+def test_keys_press_what_declares_them_on_every_page(folder: Path, browser: Any) -> None:
+    project = Workspace(folder).project("floods")
+    keep(project.groups, Grouped(1, 27, "stamp", (story(1, "f0 f1 f2 f3"), story(2, "v0 v1"))))
+    write_pair(project, folder)
+    page, errors = opened(browser)
+    with served(folder) as server:
+        page.goto(server.address + "/p/floods/groups")
+        for key in ("j", "x", "j", "Enter"):  # choose the first group, open the second
+            page.keyboard.press(key)
+        page.wait_for_url("**/groups/one?number=1")
+        page.keyboard.press("j")
+        page.keyboard.press("x")
+        page.keyboard.press("g")
+        page.keyboard.type("a")  # into the field, where it takes nothing out
+        assert page.evaluate("document.activeElement.id") == "to"
+        page.keyboard.press("Escape")
+        page.keyboard.press("a")
+        page.wait_for_selector("text=3 documents")
+        page.keyboard.press("u")
+        page.wait_for_selector("text=4 documents")
+        page.goto(server.address + "/p/floods/links")
+        page.keyboard.press("y")
+        page.wait_for_selector("text=Every pair was judged")
+        page.keyboard.press("u")
+        page.wait_for_selector("#pair-y")
     assert errors == []

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from linker.review.ledger import Ledger
 from linker.review.project import Workspace
-from tests.server.page.chromium import axe, chromium, press, served, window
+from tests.server.page.chromium import answered, axe, press, window
 from tests.server.page.matches import CLAIMS, ROWS, give_candidates, make_matching
 
 TRUTH = {"r1": "sharks", "r2": "bank", "r3": "city", "r4": "schools"}
@@ -38,11 +38,11 @@ def decide(page: Page) -> None:
         press(page, "y" if document.removesuffix("2") == TRUTH[row] else "n")
 
 
-def test_from_two_files_to_a_list_in_which_every_row_is_decided(tmp_path: Path) -> None:
+def test_from_two_files_to_a_list_in_which_every_row_is_decided(tmp_path: Path, chrome: Any) -> None:
     claims, rows = write_files(tmp_path)
     folder, faults, found = tmp_path / "reviews", [], []  # type: tuple[Path, list[str], list[str]]
-    with chromium() as browser, served(folder) as server:
-        page = window(browser, server, "ana", faults)
+    with answered(folder) as server:
+        page = window(chrome, server, "ana", faults)
         page.goto(server.address)
         page.get_by_role("link", name="Choose two files").press("Enter")
         page.set_input_files("#posts", claims)
@@ -55,7 +55,7 @@ def test_from_two_files_to_a_list_in_which_every_row_is_decided(tmp_path: Path) 
         page.wait_for_url(re.compile(r"/judge/rows"), timeout=120_000)
         expect(page.locator(".states .open")).to_have_text("Open 5")
         found += axe(page)
-        other = window(browser, server, "ben", faults, color_scheme="dark")
+        other = window(chrome, server, "ben", faults, color_scheme="dark")
         other.goto(f"{server.address}/p/checks/judge")
         assert open_row(page)[0] != open_row(other)[0]
         for _ in range(20):
@@ -85,12 +85,14 @@ def test_from_two_files_to_a_list_in_which_every_row_is_decided(tmp_path: Path) 
 @pytest.mark.parametrize(
     "options", [{"viewport": {"width": 390, "height": 844}}, {"java_script_enabled": False}]
 )
-def test_a_phone_and_a_browser_without_scripts_do_the_job(tmp_path: Path, options: dict[str, Any]) -> None:
+def test_a_phone_and_a_browser_without_scripts_do_the_job(
+    tmp_path: Path, chrome: Any, options: dict[str, Any]
+) -> None:
     project = make_matching(tmp_path / "reviews")
     give_candidates(project)
     faults: list[str] = []
-    with chromium() as browser, served(tmp_path / "reviews") as server:
-        page = window(browser, server, "ana", faults, **options)
+    with answered(tmp_path / "reviews") as server:
+        page = window(chrome, server, "ana", faults, **options)
         page.goto(f"{server.address}/p/checks/judge")
         assert open_row(page) == ("r4", "schools")
         page.click("#key-y")
@@ -110,12 +112,12 @@ def test_a_phone_and_a_browser_without_scripts_do_the_job(tmp_path: Path, option
     assert faults == []
 
 
-def test_the_list_is_walked_by_keys_and_letters_in_a_field_judge_nothing(tmp_path: Path) -> None:
+def test_the_list_is_walked_by_keys_and_letters_in_a_field_judge_nothing(tmp_path: Path, chrome: Any) -> None:
     project = make_matching(tmp_path / "reviews")
     give_candidates(project)
     faults: list[str] = []
-    with chromium() as browser, served(tmp_path / "reviews") as server:
-        page = window(browser, server, "ana", faults)
+    with answered(tmp_path / "reviews") as server:
+        page = window(chrome, server, "ana", faults)
         page.goto(f"{server.address}/p/checks/judge")
         page.keyboard.press("j")
         expect(page.locator("#verdict")).to_have_attribute("data-row", "r1")
@@ -127,6 +129,8 @@ def test_the_list_is_walked_by_keys_and_letters_in_a_field_judge_nothing(tmp_pat
         expect(page.locator("#verdict")).to_have_attribute("data-document", "bank")
         press(page, "s")
         expect(page.locator("#verdict")).to_have_attribute("data-row", "r1")
+        page.keyboard.press("o")
+        expect(page.locator("#verdict")).to_have_attribute("data-document", "aquarium")
         page.keyboard.press("t")
         page.keyboard.type("y: as the town says")
         page.keyboard.press("Escape")

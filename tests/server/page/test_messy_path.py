@@ -10,13 +10,14 @@ import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import openpyxl
 from playwright.sync_api import Page
 
 from linker.review.ledger import Ledger
 from linker.review.project import Workspace
-from tests.server.page.chromium import Server, axe, chromium, press, served, window
+from tests.server.page.chromium import Thread, answered, axe, press, window
 
 PLACES = ("Plaza", "Brücke", "Straße", "Café", "Hafen")
 FILES = ("titled", "western", "mac", "dated", "workbook")
@@ -60,12 +61,12 @@ def write(folder: Path, name: str, texts: list[str]) -> Path:
 
 @contextlib.contextmanager
 def reviewed(
-    folder: Path, link: str, posts: list[Path], articles: list[Path]
-) -> Iterator[tuple[Server, list[Page]]]:
+    chrome: Any, folder: Path, link: str, posts: list[Path], articles: list[Path]
+) -> Iterator[tuple[Thread, list[Page]]]:
     """Upload files, check the form's guesses, index them; give the windows of two reviewers on Judge."""
     faults: list[str] = []
-    with chromium() as browser, served(folder / "reviews") as server:
-        pages = [window(browser, server, name, faults) for name in ("ana", "ben")]
+    with answered(folder / "reviews") as server:
+        pages = [window(chrome, server, name, faults) for name in ("ana", "ben")]
         page = pages[0]
         page.goto(server.address)
         page.get_by_role("link", name=link).press("Enter")
@@ -84,7 +85,7 @@ def reviewed(
         assert faults == []
 
 
-def own_file(page: Page, server: Server, name: str) -> list[dict[str, str]]:
+def own_file(page: Page, server: Thread, name: str) -> list[dict[str, str]]:
     """Return the rows of an uploaded file as returned by Results."""
     page.goto(f"{server.address}/p/messy/export")
     with page.expect_download() as download:
@@ -95,7 +96,7 @@ def own_file(page: Page, server: Server, name: str) -> list[dict[str, str]]:
     return [dict(zip(lines[header], line, strict=False)) for line in lines[header + 1 :]]
 
 
-def test_five_messy_files_become_a_judged_story(tmp_path: Path) -> None:
+def test_five_messy_files_become_a_judged_story(tmp_path: Path, chrome: Any) -> None:
     texts = {
         name: [
             f"The {place} is flooded, says {name}",
@@ -107,7 +108,7 @@ def test_five_messy_files_become_a_judged_story(tmp_path: Path) -> None:
     posts = [write(tmp_path, name, texts[name]) for name in FILES]
     article = tmp_path / "article.csv"
     article.write_text("id,text\na1,Heavy rain: the old town is flooded\n")
-    with reviewed(tmp_path, "Choose files", posts, [article]) as (server, pages):
+    with reviewed(chrome, tmp_path, "Choose files", posts, [article]) as (server, pages):
         for _ in range(5):
             for page in pages:
                 press(page, "y" if "flooded" in page.inner_text("section.post article") else "n")
@@ -126,7 +127,7 @@ def test_five_messy_files_become_a_judged_story(tmp_path: Path) -> None:
             assert any(texts[name][0] in row.values() for row in rows)
 
 
-def test_each_row_of_a_messy_file_is_matched_in_five_messy_files(tmp_path: Path) -> None:
+def test_each_row_of_a_messy_file_is_matched_in_five_messy_files(tmp_path: Path, chrome: Any) -> None:
     claims, lists = tmp_path / "claims", [THEMES[i::5] for i in range(5)]
     claims.mkdir()
     posts = [
@@ -140,7 +141,7 @@ def test_each_row_of_a_messy_file_is_matched_in_five_messy_files(tmp_path: Path)
         for name, part in zip(FILES, lists, strict=True)
         for i, t in enumerate(part)
     }
-    with reviewed(tmp_path, "Choose two files", posts, [mine]) as (server, pages):
+    with reviewed(chrome, tmp_path, "Choose two files", posts, [mine]) as (server, pages):
         for page in pages:
             page.wait_for_url(re.compile(r"/judge/rows"), timeout=120_000)
         for turn in range(len(THEMES) + 4):

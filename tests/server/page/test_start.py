@@ -35,7 +35,7 @@ from linker.review.project import Workspace
 from linker.review.settings import guess_unit
 from linker.server.page.reasons import REASONS, explain
 from tests.house import files
-from tests.server.page.chromium import axe, chromium, served
+from tests.server.page.chromium import answered, axe
 from tests.server.page.support import client, form
 from tests.server.page.test_projects import upload, wait
 
@@ -321,11 +321,11 @@ def send_sample(browser: TestClient) -> None:
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_a_messy_file_is_corrected_in_a_browser(tmp_path: Path, scripts: bool) -> None:
+def test_a_messy_file_is_corrected_in_a_browser(tmp_path: Path, chrome: Any, scripts: bool) -> None:
     file = tmp_path / "titled.csv"
     file.write_bytes(titled())
-    with chromium() as browser, served(tmp_path / "reviews") as server:
-        page = browser.new_context(java_script_enabled=scripts, locale="en-GB").new_page()
+    with answered(tmp_path / "reviews") as server:
+        page = chrome.new_context(java_script_enabled=scripts, locale="en-GB").new_page()
         page.goto(server.address)
         page.get_by_role("link", name="Choose files").press("Enter")
         page.set_input_files("#posts", file)

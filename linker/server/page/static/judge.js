@@ -1,7 +1,5 @@
-// The judging page: one key for each verdict, a draft of the note that a reload keeps, the seed left open or folded.
-const BUTTONS = { y: "verdict-relevant", n: "verdict-not", m: "verdict-maybe", s: "verdict-skip", u: "verdict-undo" };
+// The judging page: a draft of the note that a reload keeps, the seed left open or folded, and help about the keys.
 const byId = (id) => document.getElementById(id);
-const keysOn = () => localStorage.getItem("linker-keys") !== "off";
 const drafts = () => ["note", "tags"].map(byId).filter(Boolean);
 const draftOf = (field) => `linker-${field.id}-${byId("verdict").dataset.document}`;
 let openSeed = ""; // a seed that the reviewer has unfolded stays unfolded for the documents that follow
@@ -9,7 +7,7 @@ let openSeed = ""; // a seed that the reviewer has unfolded stays unfolded for t
 /** Adapt a new page to this browser, since the server sends everybody the same one. */
 function prepare() {
   if (byId("help")) byId("help").hidden = false;
-  if (byId("keys-on")) byId("keys-on").checked = keysOn();
+  if (byId("keys-on")) byId("keys-on").checked = localStorage.getItem("linker-keys") !== "off";
   // Hits of a search next to a pair are judged for the pair's seed.
   const sought = document.querySelector(".find [name=seed]");
   if (sought && byId("verdict")) sought.value = byId("verdict").elements.seed.value;
@@ -37,22 +35,4 @@ document.addEventListener("toggle", (event) => {
 }, true);
 document.addEventListener("click", (event) => {
   if (event.target.closest("#help")) byId("keys").showModal();
-});
-
-document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || byId("keys")?.open) return;
-  if (event.target.matches("input:not([type=checkbox]), textarea, select")) {
-    if (event.key === "Escape") byId("main").focus();
-    return;
-  }
-  if (!keysOn() && event.key !== "?") return;
-  const button = byId(BUTTONS[event.key]) ?? (event.key === "u" ? document.querySelector("[form=undo]") : null);
-  if (button) button.form.requestSubmit(button);
-  else if (event.key === "?") byId("keys")?.showModal();
-  else if (event.key === "t" && byId("note")) {
-    document.querySelector(".notes").open = true;
-    byId("note").focus();
-  }
-  else return;
-  event.preventDefault();
 });

@@ -54,20 +54,33 @@ document.addEventListener("click", (event) => {
 });
 menu?.addEventListener("keydown", (event) => {
   if (event.key !== "Escape") return;
+  event.preventDefault();
   menu.open = false;
   menu.querySelector("summary").focus();
 });
 
-// "/" moves the focus to the search in the header, and Escape back; times are shown in the reader's time zone.
+// A key presses what declares it in aria-keyshortcuts; a page's own script handles the others ("linker:key" on document).
+// Letters and digits can be turned off, and Escape leaves a field.
+const FIELD = "input:not([type=checkbox], [type=radio]), textarea, select";
 document.addEventListener("keydown", (event) => {
-  const find = document.getElementById("find");
-  if (event.key === "Escape" && event.target === find) document.getElementById("main").focus();
-  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || !find) return;
-  if (event.target.matches("input:not([type=checkbox], [type=radio]), textarea, select") || document.querySelector("dialog[open]")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.defaultPrevented) return;
+  if (document.querySelector("dialog[open]")) return;
+  if (event.target.matches(FIELD)) {
+    if (event.key === "Escape") document.getElementById("main").focus();
+    return;
+  }
+  if (/^\w/.test(event.key) && localStorage.getItem("linker-keys") === "off") return;
+  const declared = [...document.querySelectorAll(`[aria-keyshortcuts="${CSS.escape(event.key)}"]`)];
+  const pressed = declared.find((one) => one.checkVisibility()) ?? declared[0];
+  const given = new CustomEvent("linker:key", { detail: event.key, cancelable: true });
+  if (!pressed && document.dispatchEvent(given)) return;
   event.preventDefault();
-  (find.offsetParent ? find : document.querySelector(".find-link")).focus();
+  if (!pressed?.matches(FIELD)) return pressed?.click();
+  pressed.closest("details")?.setAttribute("open", "");
+  pressed.focus();
 });
 
+// Times are shown in the reader's time zone.
 function localise() {
   const { lang } = document.documentElement;
   const locale = navigator.languages.find((tag) => tag.startsWith(lang)) ?? lang; // en-GB writes "13 January"
