@@ -57,7 +57,7 @@ class ReadsOptions(RuleOptions):
 
 
 class Until(Rule[UntilOptions]):
-    """A number of relevant documents; claims nothing about the rest."""
+    """Stop after a number of relevant documents; claims nothing about the rest."""
 
     kind = UntilOptions
 

@@ -56,12 +56,12 @@ def gather(
     advance: Callable[[int], object] = lambda done: None,
     known: Known | None = None,
 ) -> tuple[PairEvidence, Findings, int]:
-    """Return the evidence of the n documents in different `rows` (int64 [n]) of an index, whose `texts` [n] are given.
+    """Return the evidence of the n documents in distinct `rows` (int64 [n]) of an index, whose `texts` [n] are given.
 
     Also returns who found whom, and the number of queries. `days` float64 [n]: their dates as days since year 1, NaN
     if not known. Vectors of the index's encoder are taken from the index. `advance` is called with the number of newly
-    done documents. With findings already `known`, only some documents are queries. Raises BackendUnavailableError if a
-    retriever cannot answer.
+    done documents. `known` holds earlier findings, and which documents are queries; close pairs make further ones
+    queries. Raises BackendUnavailableError if a retriever cannot answer.
     """
     finder = Finder(collection, rows, texts, advance)
     of_texts = weights(collection.forward, rows)

@@ -64,7 +64,7 @@ def new_scorer(recipe: Recipe) -> PairScorer:
         scorer = load(recipe.init)
         if isinstance(scorer, CrossEncoder) and scorer.config != config.model:
             raise InputError(
-                f"{recipe.init} has other settings ({scorer.config}) than requested ({config.model})"
+                f"{recipe.init} has the settings {scorer.config}, not the requested {config.model}"
             )
         return scorer
     torch.manual_seed(config.seed)
