@@ -1,4 +1,4 @@
-"""An index on a cluster copied into a new generation: with another number of shards, or copies of them."""
+"""Copy an index on a cluster into a new generation, with a different number of shards or replicas."""
 
 from __future__ import annotations
 

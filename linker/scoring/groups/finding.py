@@ -41,7 +41,7 @@ def openings(texts: Sequence[str]) -> list[str]:
 
 
 def origin(collection: AnyCollection) -> str:
-    """Return a hash of everything but the documents that determines who finds whom."""
+    """Return a hash of everything that determines who finds whom, except the documents."""
     manifest, ranker = collection.manifest, pooled.load()
     encoder = manifest.encoder.fingerprint if manifest.encoder and manifest.embeds else ""
     parts = (VERSION, ranker.fingerprint, SETTINGS, OPENING, manifest.analysis, manifest.bm25, encoder)

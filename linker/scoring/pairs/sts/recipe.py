@@ -57,8 +57,10 @@ def configure(preset: str, overrides: Sequence[str]) -> StsConfig:
 
 
 def new_scorer(recipe: Recipe) -> PairScorer:
-    """Return the scorer to train. Raises InputError if the backbone or model is not available or has other
-    settings."""
+    """Return the scorer to train.
+
+    Raises InputError if the backbone or model is not available, or the model does not have the recipe's settings.
+    """
     config = recipe.config
     if recipe.init:
         scorer = load(recipe.init)
