@@ -42,7 +42,7 @@ SHARDS, CORES = (1, 2, 4), (1, 2)
 
 
 def build(work: Path, sentences: int) -> dict[int, list[Path]]:
-    """Return the directories by the number of shards, which hold equal parts of the sentences in order."""
+    """Return, for each number of shards, their directories; each holds an equal, consecutive part of the sentences."""
     data = prepare(work, sentences)
     lines: list[bytes] = []
     found: dict[int, list[Path]] = {}

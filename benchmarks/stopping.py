@@ -82,13 +82,13 @@ def _name(record: dict[str, Any]) -> tuple[str, str, int]:
 
 
 def tested(records: Records, *, test: bool) -> Records:
-    """Return the records of the topics used for choices, or of the reported topics: every other one."""
+    """Return the records of the held-out topics (every other one) or, without `test`, those of the other topics."""
     names = sorted({r["topic"] for r in records})
     return [r for r in records if (names.index(r["topic"]) % 2 == 1) == test]
 
 
 def summary(records: Records) -> dict[str, Any]:
-    """Return the reported figures, over topics not used for choices."""
+    """Return the reported figures, computed on the held-out topics."""
     test, dev = tested(records, test=True), tested(records, test=False)
     large = [r for r in records if r["relevant"] >= SMALLEST]
     held_out = [r for r in test if r["relevant"] >= SMALLEST]
@@ -139,7 +139,7 @@ def silence(records: Records) -> dict[str, Any]:
 
 
 def chosen(records: Records) -> dict[str, Any]:
-    """Return the cheapest urn that reaches every target in 95 % of the reviews, on the topics used for choices."""
+    """Return the cheapest urn that reaches every target in 95 % of the reviews of `records`."""
     rows = by_rule(records)
     fits = [u for u in SCALES if u in rows and all(v["reached"][0] >= 0.95 for v in rows[u].values())]
     cheapest = min(fits, key=lambda u: rows[u]["0.9"]["times_oracle"][0], default=None)

@@ -52,7 +52,7 @@ def maven(name: str, goal: Sequence[str], folder: Path, minutes: int) -> None:
 def check(archive: Path, sha256: str) -> None:
     """Raise NoServerError if an archive is absent or not the intended one."""
     if not archive.exists():
-        raise NoServerError(f"the download brought no {archive.name}")
+        raise NoServerError(f"{archive.name} is missing after the download")
     with archive.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != sha256:

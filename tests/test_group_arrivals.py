@@ -61,7 +61,7 @@ def test_without_its_folder_or_after_many_changes_the_table_is_that_of_a_new_cor
         tables.append([{**row, "group": 0} for row in read(out)])
     assert tables[0] == tables[2]
     assert [row["id"] for row in tables[1]] == [d.id for d in changed]
-    assert tables[1] != tables[2]  # idf of the removed documents, which still count
+    assert tables[1] != tables[2]  # removed documents still count towards idf
 
 
 def test_an_index_is_not_copied_and_its_new_documents_are_queries(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def orphans(seeds: Iterable[Mapping[str, Row]], share: str) -> str:
 
 @helper
 def attacks(results: Any) -> Iterator[tuple[str, int, int]]:
-    """Yield what was done to the store, how often, and how often it ended wrongly."""
+    """Yield, per kind of attack, its name, the number of attempts and the number of failures."""
     kills, power, fuzz = (results[part].values() for part in ("kills", "power", "fuzz"))
     wrong = sum(row.get("wrong", 0) for row in kills)
     yield (
@@ -124,7 +124,11 @@ def attacks(results: Any) -> Iterator[tuple[str, int, int]]:
     states, wrong = (sum(row[key] for row in power) for key in ("states", "wrong"))
     yield "states that a power cut may leave", states, wrong
     altered = sum(results["corruptions"].values())
-    yield "files of an index altered, cut or extended", altered, altered - results["corruptions"]["refused"]
+    yield (
+        "files of an index altered, truncated or extended",
+        altered,
+        altered - results["corruptions"]["refused"],
+    )
     for kind in ("index", "model"):
         outcomes = [
             (name, count)
@@ -226,12 +230,12 @@ def _setting(value: Any) -> str:
 
 @helper
 def shared_difference(results: Any) -> str:
-    """Return the word vectors that all rows use instead of the ready configurations'."""
+    """Return a sentence on the word vectors of all trained models, which the ready configurations do not use."""
     settings = [row["settings"] for rows in results.values() for row in rows.values() if "settings" in row]
     (vectors,) = {(s["data.word_vectors"], s["data.lsa_dim"]) for s in settings}
     return (
-        f"All rows use the word vectors {vectors[0]} with `lsa_dim = {vectors[1]}`, whereas the ready configurations "
-        "learn theirs from the corpus"
+        f"All trained models use the word vectors {vectors[0]} with `lsa_dim = {vectors[1]}`, whereas the ready "
+        "configurations learn theirs from the corpus"
     )
 
 

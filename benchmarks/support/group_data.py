@@ -37,7 +37,7 @@ class Grouped:
     coarse: bool = False
 
     def half(self, seed: int = 0) -> BoolArray:
-        """Return which documents are in the first half, bool [n], drawn at random; a story is in one half."""
+        """Return which documents are in the first half, bool [n], drawn at random; each story lies in one half."""
         rng = np.random.default_rng(seed)
         if self.coarse:
             return np.asarray(rng.permutation(len(self.gold)) % 2 == 0)

@@ -51,7 +51,7 @@ def refused(address: Address, what: str) -> IndexesError:
 
 
 def vectors_of(address: Address, asked: str) -> str:
-    """Return the kind of vectors in a build with `asked`. Raises IndexesError if there is none."""
+    """Return the kind of vectors that a build names by `asked`. Raises IndexesError if there is none."""
     by = abilities_of(address)
     if asked not in by.vectors:
         raise IndexesError(

@@ -59,7 +59,7 @@ class Asking:
         raise AssertionError("the pauses never end")
 
     def ping(self, index: str) -> None:
-        """Return if the index would answer a search. Otherwise, quickly raises the client's errors."""
+        """Check that the index would answer a search; if not, quickly raise the client's errors."""
         self._client.options(max_retries=0, request_timeout=PING_SECONDS).search(
             index=index, size=0, terminate_after=1, track_total_hits=False, allow_partial_search_results=False
         )

@@ -127,7 +127,9 @@ class ServerText:
         """Add a batch, all or nothing. Raises like `add_documents`, and IndexesError if the lengths differ."""
         values = [{}] * len(ids) if metadata is None else metadata
         if not len(ids) == len(texts) == len(values):
-            raise IndexesError(f"{len(ids)} ids, but {len(texts)} texts or another number of metadata")
+            raise IndexesError(
+                f"{len(ids)} ids, but {len(texts)} texts or a different number of metadata records"
+            )
         self.add_documents([Document(i, t, "", m) for i, t, m in zip(ids, texts, values, strict=True)])
 
     def remove(self, ids: Sequence[str]) -> None:

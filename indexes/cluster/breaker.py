@@ -19,7 +19,7 @@ class PingedSearch(RowSearch, Protocol):
     """A retriever that can check cheaply whether it would answer a search."""
 
     def ping(self) -> None:
-        """Return if a search would be answered. Raises IndexesError if not."""
+        """Check that a search would be answered. Raises IndexesError if not."""
 
 
 @dataclass(frozen=True, slots=True)

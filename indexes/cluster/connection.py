@@ -119,7 +119,7 @@ class Connection:
         return {"missing": missing, "waiting": waiting, "recovering": int(found["initializing_shards"])}
 
     def ping(self) -> None:
-        """Return if the index would answer a search. Raises BackendUnavailableError or IndexesError if not."""
+        """Check that the index would answer a search. Raises BackendUnavailableError or IndexesError if not."""
         with self.errors():
             self._asking.ping(self.name)
 

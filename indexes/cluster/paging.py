@@ -35,7 +35,7 @@ class PagedSearch:
         return other
 
     def ping(self) -> None:
-        """Return if the server would answer a search. Raises BackendUnavailableError or IndexesError if not."""
+        """Check that the server would answer a search. Raises BackendUnavailableError or IndexesError if not."""
         self.index.ping()
 
     def clauses(self, where: Filter | None) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""An index on a cluster copied into a new generation: with another number of shards, or copies of them."""
+"""Copy an index on a cluster into a new generation, with a different number of shards or replicas."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def rebuild(address: Address, shards: int | None = None, replicas: int | None = 
         try:
             with contextlib.closing(_next(wanted, manifest)) as new:
                 _copy(old, new, manifest)
-                # The settings may have changed meanwhile: they are in the mapping, so blocked writes do not stop it.
+                # Read the settings again: they are in the mapping, which can change even while writes are blocked.
                 manifest = stored_manifest(address, state_at(address))
                 new.describe(manifest)
                 faults.point("elastic.copied")

@@ -64,8 +64,8 @@ def _parsed(data: bytes) -> Manifest:
     version = values.get("format")
     if type(version) is int and version != FORMAT:
         raise FormatVersionError(
-            f"has format {version}, this version reads {FORMAT}: build the index again with `linker index build`, or "
-            "use the linker that wrote it"
+            f"has format {version}, but this version reads {FORMAT}: build the index again with `linker index build`, "
+            "or use the linker that wrote it"
         )
     manifest_checks.check_values(values)
     manifest = _from_json(values)

@@ -122,7 +122,10 @@ def check_vacant(directory: Path) -> None:
 
 
 def mark(directory: Path, copied: Iterable[str] = ()) -> None:
-    """Write into the lock file that the directory is ours and `copied` are its encoder's files; the caller holds it."""
+    """Record in the lock file that the directory is ours and that `copied` are its encoder's files.
+
+    The caller must hold the lock.
+    """
     content = _lock_content(directory)
     new = [name for name in copied if name not in copied_files(directory)]
     lines = b"".join(b"\n" + orjson.dumps(name) + b"\n" for name in new)

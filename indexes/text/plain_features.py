@@ -152,7 +152,10 @@ def _windows(c: QueryMatches) -> dict[str, float]:
 
 
 def _f(c: QueryMatches, begin: int, end: int, weight: int) -> float:
-    """Return the harmonic mean of the query's share and the sentence's share that match, above an eighth."""
+    """Return the harmonic mean of the matching shares of the query and of the sentence.
+
+    Return 0 if at most an eighth of the query matches.
+    """
     hit = sum(c.idf_at[i] for i, t in c.inside(begin, end) if c.kind[t] & CONTENT)
     if weight <= int(ONE / 8) or not hit:
         return 0

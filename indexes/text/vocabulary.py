@@ -40,7 +40,7 @@ class TermVocabulary:
         self._analysis = analysis
         self._number: dict[str, int] = {}  # term → number
         self._hashes = array("Q")  # hashes of the terms, by number
-        self._several: list[list[int]] = []  # terms of the pieces that have none or more than one
+        self._several: list[list[int]] = []  # terms of each piece without exactly one term
         self._held = 0  # total number of terms in `_several`
         self._pieces: dict[str, int] = {}  # piece → its term's number, or −n − 1 for several[n]
         # The same numbers by the hashes of the pieces, for the compiled library; None if that cannot be used.

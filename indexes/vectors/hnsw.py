@@ -51,7 +51,7 @@ class Hnsw:
         total = flat.ntotal
         self._set_levels(index, vectors)
         # `add` also appends to the storage. The rows are already there, so with `ntotal` lowered it writes them onto
-        # themselves: there never is a second copy of the vectors.
+        # themselves: there is never a second copy of the vectors.
         flat.ntotal = index.ntotal
         try:
             index.add(vectors[index.ntotal :])

@@ -46,7 +46,7 @@ class Column:
         return [value for value in self.values if value.strip()]
 
     def named(self, role: Role) -> bool:
-        """Return whether the name is typical of such columns."""
+        """Return whether the name is typical of columns with this role."""
         return bool(re.fullmatch(NAMES[role], self.name.strip().lower()))
 
     def mostly(self, looks: Callable[[str], object]) -> bool:

@@ -82,7 +82,7 @@ def read_query_tsv(
 ) -> Records:
     """Read `id TAB text` lines; a first line such as `qid TAB query` is a header if both names are known.
 
-    It is also a header if it holds the names in `columns` that are not the usual ones.
+    If `columns` has custom names, a first line that holds them is a header, too.
     """
     rows = tsv_rows(lines, limit)
     for number, raw, fields in rows:

@@ -74,7 +74,7 @@ def _given_for(directory: Path, record: EncoderRecord, given: Encoder | None) ->
         )
     if given.dim != record.dim:
         raise EncoderMismatchError(
-            f"the encoder makes vectors of {given.dim} dimensions, and those of {directory} have {record.dim}: "
+            f"the encoder makes vectors of {given.dim} dimensions, but those of {directory} have {record.dim}: "
             "name the one that made them"
         )
     return given

@@ -53,7 +53,7 @@ def check_shapes(path: Path, expected: Shapes) -> None:
     for name in sorted(present.keys() ^ expected.keys() or present.keys()):
         if present.get(name) != expected.get(name):
             raise InputError(
-                f"{path} belongs to another model than {CONFIG} describes: {name} is "
+                f"{path} does not belong to the model that {CONFIG} describes: {name} is "
                 f"{_shown(present.get(name))}, not {_shown(expected.get(name))}; copy the model again or train it again"
             )
 

@@ -75,7 +75,7 @@ class Arriving:
         return self._texts[self._place[id_]] if id_ in self._place else None
 
     def start(self, groups: Groups) -> None:
-        """Take the groups of the documents so far and their numbers."""
+        """Start from the groups of the current documents, and keep the groups' numbers."""
         self._number = {m.id: m.group for m in groups.members}
         self._members = {}
         for number, id_ in enumerate(self._ids):

@@ -189,7 +189,7 @@ def add(
     record, given = manifest_of(out).encoder, _given(corpora, options)
     if record and given and given.dim != record.dim:
         raise InputError(
-            f"{given.path} has vectors of {given.dim} dimensions, and those of {out} have {record.dim}"
+            f"{given.path} has vectors of {given.dim} dimensions, but those of {out} have {record.dim}"
         )
     if given and record is None:
         raise InputError(f"{out} has no vectors: leave out `vectors_file`, or build the index again with it")

@@ -135,7 +135,7 @@ class Changing(Following):
 
     @property
     def foreign(self) -> Foreign:
-        """The documents in other languages, by the lexicons. Raises InputError if one is damaged."""
+        """The documents in the languages for which the index has a lexicon. Raises InputError if one is damaged."""
         return self._current().foreign
 
     def store_lexicon(self, lexicon: QueryLexicon) -> None:

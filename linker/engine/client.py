@@ -101,7 +101,7 @@ class Server:
 
 
 def _token(file: Path | None) -> str:
-    """Return the token in a file, or else in the environment. Raises InputError if it cannot be sent."""
+    """Return the token from a file or, without one, from the environment. Raises InputError if it cannot be sent."""
     if file is None:
         token, source = os.environ.get(TOKEN, "").strip(), f"the environment variable {TOKEN}"
     else:

@@ -1,4 +1,4 @@
-"""The documents of an index in other languages, by its lexicons, and their words in the index's language.
+"""The documents in the languages of an index's lexicons, and their words in the index's own language.
 
 A document is in the language of the lexicon with the highest log odds for its beginning, if these reach SURE. Its words
 are then translated one by one, as those of a query are (lexicons.py), and weighed as if the index's own documents

@@ -58,7 +58,7 @@ class Snapshot(Generation):
 
     @functools.cached_property
     def foreign(self) -> Foreign:
-        """The documents in other languages, by the lexicons. Raises InputError if one is damaged."""
+        """The documents in the languages for which the index has a lexicon. Raises InputError if one is damaged."""
         return Foreign(self.collection, self.lexicons)
 
     @property

@@ -107,7 +107,7 @@ def two_reviewers(names: Sequence[str], first: str = "", second: str = "") -> tu
     chosen = [first, second] if first and second else people
     if len(chosen) != 2 or not set(chosen) <= set(names):
         known = ", ".join(repr(name) for name in people) or "none"
-        raise InputError(f"two reviewers are compared: name two of those of this ledger ({known})")
+        raise InputError(f"expected two reviewers: name two from this ledger ({known})")
     return chosen[0], chosen[1]
 
 

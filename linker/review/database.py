@@ -159,7 +159,7 @@ class Database:
             raise InputError(f"{self._path} is a SQLite file of another program: name another ledger")
         if version not in schema.SCHEMAS:
             raise InputError(
-                f"{self._path} has version {version} of the ledger's format, this linker reads up to "
+                f"{self._path} has version {version} of the ledger's format, but this linker reads up to "
                 f"{schema.VERSION}: use the version of linker that wrote it, or a newer one"
             )
         schema.check(connection, version)
@@ -262,7 +262,7 @@ def _patiently(connection: sqlite3.Connection, statement: str) -> None:
 
 
 def _remedy(path: Path, error: Exception) -> tuple[str, str]:
-    """Return the cause of an error of SQLite, and what the user can do about it, to be put after its text."""
+    """Return the cause and the remedy of an SQLite error, to append to its text."""
     text = str(error)
     if "full" in text or "disk I/O" in text:
         cause = "disk-full" if "full" in text else "disk-faulty"

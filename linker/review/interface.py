@@ -71,7 +71,7 @@ class Judgement:
 
     @property
     def relevant(self) -> bool:
-        """Whether it counts as found; "maybe" does not, and "skip" does not even count as read."""
+        """Whether the document counts as found; with "maybe" it does not, and with "skip" not even as read."""
         return self.verdict == "relevant"
 
 

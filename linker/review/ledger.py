@@ -188,7 +188,7 @@ class Ledger:
             fresh.append(_entry(values))
         last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entries'").fetchone()
         if (last[0] if last else 0) != number:
-            raise DamageError(f"what was written after entry {number} is missing")
+            raise DamageError(f"the entries after entry {number} are missing")
         if fresh:
             known = (*known, *fresh)
             self._known = known, before

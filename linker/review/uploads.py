@@ -26,7 +26,7 @@ def store(project: Project, name: str, content: BinaryIO, role: str = "posts") -
 
     project.json records it with its role: linker never deletes a file that is not recorded.
 
-    Raises InputError if the file type is not supported, it is empty, or the disk is full.
+    Raises InputError if the file type is not supported, the file is empty, or the disk is full.
     """
     stem, suffix = safe_name(name)
     folder = project.uploads

@@ -85,13 +85,13 @@ class OnCluster:
         metadata = [{}] * len(ids) if metadata is None else metadata
         if self.dim:
             if len(metadata) != len(ids):
-                raise ValueError("metadata of another number")
+                raise ValueError("the number of metadata differs from the number of ids")
             texts, vectors = [""] * len(ids), np.asarray(content)
             if len(vectors) != len(ids):
-                raise BadVectorError("vectors of another number")
+                raise BadVectorError("the number of vectors differs from the number of ids")
         else:
             if not len(ids) == len(content) == len(metadata):
-                raise IndexesError("of different lengths")
+                raise IndexesError("ids, texts and metadata differ in number")
             # A document with half a surrogate pair is refused before it reaches an index.
             texts, vectors = [text.encode("utf-8", "replace").decode() for text in content], None
         metadata = [{k: _whole(v) for k, v in values.items()} for values in metadata]
@@ -150,7 +150,7 @@ class Beside:
         vectors = normalised(check_vectors(vectors, self.dim, ids))
         values = [{}] * len(ids) if metadata is None else metadata
         if len(values) != len(ids):
-            raise ValueError("metadata of another number")
+            raise ValueError("the number of metadata differs from the number of ids")
         documents = [Document(id_, "", "", m) for id_, m in zip(ids, values, strict=True)]
         self._writer.add_documents(documents, vectors)
 

@@ -138,7 +138,7 @@ def test_the_pod_runs_what_the_image_runs_and_can_do_little(helm: str) -> None:
 
 
 def test_probes_ask_by_a_name_that_is_answered(helm: str) -> None:
-    """A kubelet requests the pod's address, which the service, like any unknown name, refuses with 421."""
+    """A kubelet sends the pod's address as the host name; like any unknown name, the service refuses it with 421."""
     (container,) = drawn(helm)["StatefulSet"]["spec"]["template"]["spec"]["containers"]
     paths = {}
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):

@@ -206,7 +206,7 @@ def test_a_manifest_of_a_future_version_is_refused_by_every_command(tmp_path: Pa
         ("index", "build", corpus, "--out", out, "--resume"),
     ):
         message = linker(*arguments, check=1).stderr
-        assert f"has format {records.FORMAT + 1}, this version reads" in message
+        assert f"has format {records.FORMAT + 1}, but this version reads" in message
         assert "use the linker that wrote it" in message
     with pytest.raises(FormatVersionError):
         Collection.open(out)

@@ -114,7 +114,7 @@ def test_what_failed_halfway_leaves_nothing(path: Path, monkeypatch: pytest.Monk
             "DELETE FROM entries WHERE number = 2",
             "entry 2 is not what was written, or one before it is missing",
         ),
-        ("DELETE FROM entries WHERE number = 3", "what was written after entry 2 is missing"),
+        ("DELETE FROM entries WHERE number = 3", "the entries after entry 2 are missing"),
         ("UPDATE seeds SET text = 'x' WHERE id = 't'", "its seeds are not what was written"),
         ("DELETE FROM seeds WHERE id = 't'", "its seeds are not what was written"),
         ("UPDATE settings SET value = '0.8' WHERE key = 'target'", "its settings are not what was written"),

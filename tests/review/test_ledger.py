@@ -172,7 +172,7 @@ def test_a_newer_version_is_refused(ledger: Ledger) -> None:
     other = sqlite3.connect(ledger.path)
     other.execute("PRAGMA user_version = 3")
     other.close()
-    with pytest.raises(InputError, match="version 3 of the ledger's format, this linker reads up to 2"):
+    with pytest.raises(InputError, match="version 3 of the ledger's format, but this linker reads up to 2"):
         Ledger(ledger.path)
 
 

@@ -24,7 +24,7 @@ LEAST = 8.0  # G² of the weakest pairs that are counted
 EXACT = 32  # each frequency up to this is a class of its own; larger neighbouring ones share a class
 WIDTH = 0.05  # width of the shared classes, on a log scale
 STEPS = 64  # number of counts at which a pair's distribution is evaluated
-FAR = 12  # how many standard deviations the largest of them is above the mean
+FAR = 12  # how many standard deviations above the mean the largest of these counts is
 
 
 @dataclass(frozen=True, eq=False)

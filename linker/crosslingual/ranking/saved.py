@@ -61,7 +61,7 @@ class LinkModel:
     fingerprint: str = ""
 
     def links(self, source: Language, target: Language) -> bool:
-        """Return whether these are the model's languages; stems of another length do not matter."""
+        """Return whether these are the model's languages; differences in the length of stems do not matter."""
         return [one.code for one in self.languages] == [source.code, target.code]
 
 

@@ -155,7 +155,7 @@ def _read_text(path: Path) -> Iterator[tuple[int, str, list[bytes]]]:
         raise InputError(f"{path} is empty: it holds no vectors")
     if promised is not None and last != promised:
         raise InputError(
-            f"{path}: its first line promises {promised} words, it holds {last}: download it again"
+            f"{path}: the first line promises {promised} words, but the file holds {last}: download it again"
         )
 
 

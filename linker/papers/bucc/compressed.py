@@ -54,7 +54,7 @@ def _blocks(path: Path, file: io.BufferedReader) -> Iterator[bytes]:
         while block := stream.read(BLOCK):
             yield block
     except (EOFError, OSError, zlib.error, lzma.LZMAError) as e:
-        raise InputError(f"{path} is damaged or cut ({e}): {REMEDY}") from None
+        raise InputError(f"{path} is damaged or truncated ({e}): {REMEDY}") from None
 
 
 def first_block(path: Path) -> bytes:

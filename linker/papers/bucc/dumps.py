@@ -89,7 +89,9 @@ def read_dump(
                 advance(counts.pages - before)
             parser.Parse(b"", True)
     except expat.ExpatError as e:
-        raise InputError(f"{path} is damaged or cut after {counts.pages:,} pages ({e}): {REMEDY}") from None
+        raise InputError(
+            f"{path} is damaged or truncated after {counts.pages:,} pages ({e}): {REMEDY}"
+        ) from None
     except _NotADumpError as e:
         raise InputError(f"{path} is not an XML dump of MediaWiki: {e}") from None
     yield from handler.take()

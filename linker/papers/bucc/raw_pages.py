@@ -273,7 +273,7 @@ def _rows(path: Path, wanted: bytes | None) -> Iterator[tuple[bytes, ...]]:
 def _damaged(path: Path, rest: bytes) -> InputError:
     start = rest[:40].decode(errors="backslashreplace")
     return InputError(
-        f"{path} is damaged or cut: expected a row (id, 'language', 'title') at {start!r}: {REMEDY}"
+        f"{path} is damaged or truncated: expected a row (id, 'language', 'title') at {start!r}: {REMEDY}"
     )
 
 

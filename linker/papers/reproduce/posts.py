@@ -17,7 +17,7 @@ from linker.encoders.tokens import Vocabulary, load_word_vectors
 from linker.papers.reproduce.cells import QUICK, fingerprint
 from linker.scoring.pairs.data import filled_lines, json_object
 
-# Retrieval sets that stand in for the paper's data, and where the corpus of one is that lies elsewhere.
+# Retrieval sets that stand in for the paper's data; ELSEWHERE: corpora that are not in their set's folder.
 NAMES = ("tweets2claims", "statements2articles", "descriptions")
 ELSEWHERE = {"descriptions": "linked-pages/masked/en.jsonl.gz"}
 # The maximum links per split of such a set, and tokens of a text if links are left out: training then takes minutes.

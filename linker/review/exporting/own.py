@@ -59,7 +59,7 @@ def of_judgements(
 
 
 def of_rows(decided: Iterable[Decided], words: Mapping[str, str]) -> dict[str, Sequence[Cell]]:
-    """Return the cells of seeds, for each of which a match was sought; `words`: the names of their states."""
+    """Return the cells of seeds in a review that matches rows; `words`: the names of their states."""
     given: dict[str, list[Decided]] = {}
     for one in decided:
         given.setdefault(one.row.seed.id, []).append(one)

@@ -274,7 +274,7 @@ def _project(rows: Sequence[Labelled], file: IO[bytes], name: str) -> int:
 
 
 def _columns(path: Path, *ids: str) -> tuple[str, ...]:
-    """Return the ids. Raises InputError if one is not a column of a TREC file."""
+    """Return the ids unchanged. Raises InputError if one cannot be a column of a TREC file."""
     for id_ in ids:
         if not id_ or len(id_.split()) != 1:
             raise InputError(f"{path}: a TREC column cannot hold the id {id_!r}: write .csv, .xlsx or .jsonl")

@@ -179,7 +179,7 @@ def _judgement(fields: Fields, columns: Chosen, reviewer: str, seed: str) -> Jud
         raise _BadRecordError(f"unknown verdict {verdict!r}: use one of {known}" if verdict else "no verdict")
     seed_id, id_ = _text(fields, columns["seed"]) or seed, _text(fields, columns["id"])
     if not id_ or not seed_id:
-        raise _BadRecordError("no id of a document" if not id_ else "no seed: name it with `seed`")
+        raise _BadRecordError("no document id" if not id_ else "no seed: name it with `seed`")
     time = _text(fields, columns["time"])
     if THEIR_TIME.fullmatch(time):  # ASReview's tables write UTC without saying so
         time = f"{time.replace(' ', 'T')}.000+00:00"

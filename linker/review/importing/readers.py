@@ -104,7 +104,7 @@ def _read_asreview(path: Path) -> Iterator[Found]:
         labels, count = project.labels(), project.records()
     records = [record for _, record in numbered_records(path, Columns())]
     if len(records) != count:
-        raise InputError(f"{path}: its dataset holds {len(records):,} records, its database {count:,}")
+        raise InputError(f"{path}: its dataset holds {len(records):,} records, but its database {count:,}")
     unread = sorted({*range(count)} - {label.row for label in labels})
     for label in [*labels, *(asreview.Label(row, None, None, "", (), None) for row in unread)]:
         record = records[label.row]

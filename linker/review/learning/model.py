@@ -245,5 +245,5 @@ def _models() -> Any:
 
 
 def fingerprint(settings: LearnerSettings, generation: int, *more: object) -> str:
-    """Return a short hash of everything but the judgements that determines an order."""
+    """Return a short hash of everything that determines an order, except the judgements."""
     return xxhash.xxh3_64_hexdigest(orjson.dumps([asdict(settings), generation, *more]))

@@ -88,7 +88,9 @@ def offer(rows: Sequence[Row], matches: Matches, level: float = LEVEL, check: Ch
     Raises InputError for a level that is not in LEVELS.
     """
     if level not in LEVELS:
-        raise InputError(f"a level of {level:g}: choose one of {', '.join(f'{one:g}' for one in LEVELS)}")
+        raise InputError(
+            f"unsupported level {level:g}: choose one of {', '.join(f'{one:g}' for one in LEVELS)}"
+        )
     if matches.held and (promise := matches.promise(level, ALPHA / 2)):
         return _promised(rows, level, promise.threshold, promise.held)
     if check is not None and check.level == level:

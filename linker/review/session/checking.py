@@ -15,7 +15,7 @@ from linker.review.population import Population
 def with_seed(
     candidate: Candidate, seeds: Sequence[Seed], unit: str, beside: Callable[[str], Candidate]
 ) -> Candidate:
-    """Return a candidate with its seed; if it names none, in a topic or with a single seed, the most similar seed.
+    """Return a candidate with its seed; one that names none gets the most similar seed of a topic, or the only seed.
 
     Raises InputError if the review lacks the seed, or one must be chosen.
     """

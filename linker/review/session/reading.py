@@ -221,7 +221,7 @@ class Reading:
         return self._shown(*drawn, phase=phase) if drawn else None
 
     def _shown(self, seed: str, id_: str, phase: Phase = "queue") -> Candidate:
-        """Return a document that no order proposed as a candidate; in a topic, with the most similar seed."""
+        """Return, as a candidate, a document that no order proposed; in a topic, with the most similar seed."""
         return Candidate(seed or self._nearest.of(self.engine.document(id_).full_text), id_, 0.0, phase=phase)
 
     def beside(self, id_: str) -> Candidate:
@@ -250,7 +250,7 @@ def make_order(engine: Engine, seeds: Sequence[Seed], settings: Settings, popula
 
 
 def make_rule(settings: Settings, population: int, order: Queue) -> Rule[Any]:
-    """Return the stopping rule of a review. Raises InputError if there is none of this name, ConfigError."""
+    """Return the stopping rule of a review. Raises InputError for an unknown name, ConfigError for a bad option."""
     options = {"audit": settings.audit, **settings.rule_options}
     if not settings.learns:
         options["certificate"] = "exact"

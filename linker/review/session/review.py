@@ -232,7 +232,7 @@ class Review(Reading):
         """Return the probability of each judged document by seed and id, estimated without its own verdict.
 
         If the order learns, its model is trained without the document and its copies; empty if too few are judged.
-        Otherwise it is the index's probability for it.
+        If the order does not learn, the probability is that of the index when the document was judged.
         """
         with self._lock:
             judged = self._judged()

@@ -39,7 +39,7 @@ class LinksLeft:
 
     @property
     def high(self) -> float:
-        """A number that the links left rarely exceed."""
+        """An upper limit that the number of links left rarely exceeds."""
         return self.expected + ERRORS * self.deviation
 
 

@@ -19,7 +19,7 @@ class RowOptions(RuleOptions):
 
 
 class InARow(Rule[RowOptions]):
-    """A number of consecutive documents without a find: a rule of thumb without a target."""
+    """Stop after a number of consecutive documents without a find: a rule of thumb without a target."""
 
     kind = RowOptions
 
@@ -57,7 +57,7 @@ class ReadsOptions(RuleOptions):
 
 
 class Until(Rule[UntilOptions]):
-    """A number of relevant documents; claims nothing about the rest."""
+    """Stop after a number of relevant documents; claims nothing about the rest."""
 
     kind = UntilOptions
 
@@ -79,7 +79,7 @@ class Until(Rule[UntilOptions]):
 
 
 class ReadCount(Rule[ReadsOptions]):
-    """A number of reads; claims nothing about the rest."""
+    """Stop after a number of reads; claims nothing about the rest."""
 
     kind = ReadsOptions
 

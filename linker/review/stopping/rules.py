@@ -225,7 +225,7 @@ class Controls(Rule[ControlOptions]):
         self.size = self.options.controls or fewest
         self.wanted = controls_to_reach(self.size, target, alpha)
         if not self.wanted:
-            raise ValueError(f"controls = {self.size}: a target of {target:g} takes at least {fewest}")
+            raise ValueError(f"controls = {self.size}: a target of {target:g} needs at least {fewest}")
         self.drawn = self.reached = 0
 
     def _take(self, read: Read) -> None:

@@ -131,9 +131,9 @@ def _on_the_estimate(progress: Progress, target: float) -> Sentence:
 def _on_the_limit(progress: Progress) -> Sentence:
     if progress.stop.left is None and progress.stop.certified is None:
         return say(
-            "Give no upper limit of what was missed: only documents drawn at random from the unread yield one."
+            "Give no upper bound on what was missed: only documents drawn at random from the unread yield one."
         )
     return say(
-        "The limit of what was missed holds with the confidence given, whatever the order was. It is a limit, not an "
-        "estimate: do not write that this many were missed."
+        "The upper bound on what was missed holds at the stated confidence, whatever the order was. It is a bound, not "
+        "an estimate: do not write that this many were missed."
     )

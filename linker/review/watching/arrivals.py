@@ -71,7 +71,7 @@ class Arrivals:
         lines, offset = Splitter(number=self._done.lines + 1), self._done.offset
         for block in self._blocks():
             if offset == 0 and block.startswith(GZIP_MAGIC):
-                raise InputError(f"{self._path} is compressed: zcat it, and read `-`")
+                raise InputError(f"{self._path} is compressed: pipe it through zcat, and read `-`")
             offset += len(block)
             whole = list(lines.feed(block))
             if whole:

@@ -42,7 +42,9 @@ def stated(texts: Sequence[str], dates: Float64Array) -> Float64Array:
 def near_in_time(pairs: Int64Array, dates: Float64Array, days: float) -> BoolArray:
     """Return whether the pairs lie within that many days of each other, bool [m]. Raises InputError without dates."""
     if not np.isfinite(dates).any():
-        raise InputError("`days` needs dates: no metadata field has an ISO date in half of the documents")
+        raise InputError(
+            "`days` needs dates: no metadata field has an ISO date in at least half of the documents"
+        )
     return ~(np.abs(dates[pairs[:, 0]] - dates[pairs[:, 1]]) > days)
 
 

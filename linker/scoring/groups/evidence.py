@@ -37,7 +37,7 @@ MOST_PAIRS = 1 << 15  # pairs compared at a time
 
 
 def weights(forward: ForwardIndex, rows: Int64Array) -> tuple[csr_array, AnyArray]:
-    """Return (1 + ln f) · idf of the terms of different `rows` (int64 [n]), and the terms' hashes, uint64 [v].
+    """Return (1 + ln f) · idf of the terms of distinct `rows` (int64 [n]), and the terms' hashes, uint64 [v].
 
     The weights are float32 CSR [n, v]; each row has length one.
     """

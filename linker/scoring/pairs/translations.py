@@ -43,7 +43,7 @@ class KeptTranslator:
     """A translator that appends each batch to a file for `load_translator`, so that a killed run can continue."""
 
     def __init__(self, translator: Translator, path: Path) -> None:
-        """Read the file, if any, up to a line truncated by a crash. Raises InputError for another file."""
+        """Read the file, if any, up to a line truncated by a crash. Raises InputError for a file of another kind."""
         self._translator = translator
         self._known: dict[Key, str] = {}
         self._file = KeptFile(path, "translations", self._take)

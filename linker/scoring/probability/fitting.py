@@ -114,7 +114,7 @@ def fitted(
     positive, negative = int(relevant.sum()), int((~relevant).sum())
     if min(positive, negative) < FEWEST:
         raise InputError(
-            f"{positive} judged hits are relevant and {negative} are not, and probabilities need {FEWEST} of each: "
+            f"{positive} judged hits are relevant and {negative} are not, but probabilities need {FEWEST} of each: "
             "judge more"
         )
     centre, scale = x.mean(axis=0), x.std(axis=0) + 1e-6

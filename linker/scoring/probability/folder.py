@@ -111,6 +111,6 @@ def _check(values: dict[str, Any]) -> None:
     }
     for key, size in sizes.items():
         if len(values[key]) != size:
-            raise SchemaError(f"its {key} are {len(values[key])} numbers, not {size}")
+            raise SchemaError(f"its `{key}` has {len(values[key])} numbers, not {size}")
     if len(set(names)) < len(names) or set(values["seen"]) != set(names):
         raise SchemaError("its features are repeated, or differ from those in `seen`")

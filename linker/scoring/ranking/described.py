@@ -1,4 +1,4 @@
-"""Candidate lists of texts with their features, and such lists of texts whose links are held out."""
+"""Candidate lists of texts with their features; also those of texts whose links are held out."""
 
 from __future__ import annotations
 

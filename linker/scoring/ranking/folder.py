@@ -93,7 +93,7 @@ def _calibration(values: Mapping[str, Any], names: tuple[str, ...]) -> ListCalib
     if any(name not in ("best", "lead", *names) for name in wanted):
         raise ValueError("its calibration uses an unknown feature")
     if [len(v) - len(wanted) for v in numbers.values()] != [1, 0, 0] or min(numbers["scale"]) <= 0:
-        raise ValueError("its calibration is of another size")
+        raise ValueError("its calibration has the wrong number of values")
     if not all(
         math.isfinite(v) and abs(v) <= MOST for v in (slope, *(v for part in numbers.values() for v in part))
     ):

@@ -116,7 +116,7 @@ def train(
     found = int(relevant.any(axis=1).sum())
     if found < FEWEST:
         raise InputError(
-            f"{found} queries have a relevant document among their candidates, and a ranker needs {FEWEST}: "
+            f"{found} queries have a relevant document among their candidates, but a ranker needs {FEWEST}: "
             "judge more queries; for an index without an encoder and without dates, linker has a ranker of its own"
         )
     lists, names = lists_of(pool, relevant), names_of(pool.names)

@@ -20,7 +20,7 @@ from linker.server.api import children
 MOST_RUNS = 20
 SMALL = 64 << 10  # bytes; a smaller request is not worth a process of its own
 
-# Of `evaluate`, under the same names.
+# Options of `evaluate`, with the same names.
 OPTIONS = {"complete", "level", "judged_only", "most", "compat", "ties"}
 
 Qrels = str | dict[str, dict[str, int]]

@@ -118,7 +118,7 @@ class _Asked:
         try:
             scope["path"] = unquote_to_bytes(scope["raw_path"]).decode()
         except UnicodeDecodeError:
-            raise ProblemError(400, "the path is not UTF-8, percent-encoded", "bad-path") from None
+            raise ProblemError(400, "the path is not percent-encoded UTF-8", "bad-path") from None
         client = address_of(scope)
         principal = self._principal(scope, self._headers, client)
         name = client if principal is ANYBODY else principal.name

@@ -24,7 +24,7 @@ MARGIN = 5.0  # seconds that a worker may take beyond its grace
 
 @contextlib.contextmanager
 def shared_metrics() -> Iterator[None]:
-    """Collect the metrics of all workers in a folder; to be entered before prometheus_client is imported."""
+    """Collect the metrics of all workers in a folder; enter this context before importing prometheus_client."""
     with tempfile.TemporaryDirectory(prefix="linker-metrics-") as folder:
         os.environ[SHARED] = folder
         yield

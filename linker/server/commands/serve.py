@@ -42,9 +42,9 @@ def serve(
     Example: linker serve news.index
     """
     if not api and workers > 1:
-        raise typer.BadParameter("--workers goes with --api: the page is served by one process")
+        raise typer.BadParameter("--workers requires --api: one process serves the page")
     if not api and len(directories) > 1:
-        raise typer.BadParameter("several directories are served with --api only")
+        raise typer.BadParameter("serving several directories requires --api")
     from linker.server.config import Limits, ServeConfig, has_page
     from linker.server.running import run
 

@@ -67,7 +67,7 @@ class Access:
     """
 
     def __init__(self, tokens: Tokens | None = None, file: Path | None = None) -> None:
-        """Admit users with `tokens`; the secret is in `file`; if that cannot be written, only in memory."""
+        """Admit users with `tokens`. The secret is in `file`, or only in memory if the file cannot be written."""
         self.tokens, self._file = tokens, file
         self._path: Path | None = None
         self._page = False

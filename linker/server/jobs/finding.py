@@ -24,8 +24,8 @@ EVERY = 50  # documents between two lines of progress
 def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     """Return at most `spec["limit"]` candidates for `spec["seeds"]` in the index `spec["index"]`, best first.
 
-    `spec["settings"]` are those of a review, `spec["judgements"]` the known judgements: their documents are left out,
-    and used for learning if the order learns. Raises InputError or IndexesError.
+    `spec["settings"]` are those of a review. The documents of the known judgements, `spec["judgements"]`, are left out,
+    and are used for learning if the order learns. Raises InputError or IndexesError.
     """
     seeds, settings = [Seed(**seed) for seed in spec["seeds"]], Settings.of(spec["settings"])
     judgements = [Judgement(**judgement) for judgement in spec["judgements"]]

@@ -75,7 +75,7 @@ class _Teller:
 
 
 def _end_with_parent() -> None:
-    """End this process when its parent, which holds the other end of stdin and writes nothing more, is gone."""
+    """End this process when its parent is gone; the parent holds the other end of stdin and writes nothing more."""
     sys.stdin.buffer.read()
     os._exit(1)
 

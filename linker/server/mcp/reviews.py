@@ -31,7 +31,7 @@ class Indexes:
         for directory in directories:
             project, name = _project(directory), directory.resolve().name
             if name in self._projects:
-                raise InputError(f"{directory}: there are two folders of the name {name}: rename one")
+                raise InputError(f"{directory}: two folders are named {name}: rename one")
             self._shelf.engine(project.index)
             self._projects[name] = project
         self._reviews: dict[tuple[str, str], Followed] = {}

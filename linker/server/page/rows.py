@@ -104,7 +104,7 @@ def undo(request: Request, opened: InReview, reader: Reader, view: Viewed) -> Re
 def accept(
     request: Request, opened: InReview, reader: Reader, view: Viewed, count: Annotated[int, Form()]
 ) -> Response:
-    """Accept the best candidates of the undecided rows at a level, as many as the page has shown."""
+    """Accept the best candidates of the undecided rows at a level; refuse if their number is no longer `count`."""
     tell = translate(request)
     offered = matching.offer_of(opened, matching.rows_of(opened, reader.reviewer), view.level)
     if offered is None or len(offered.links) != count or offered.under_way:

@@ -1,4 +1,4 @@
-"""Judgements for choices or learning: a repeated line is dropped with a warning, a contradiction is refused."""
+"""Judgements for tuning or learning: a repeated line is dropped with a warning, a contradiction is refused."""
 
 from pathlib import Path
 

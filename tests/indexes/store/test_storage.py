@@ -77,7 +77,7 @@ def test_a_manifest_of_the_future_and_none_at_all(tmp_path: Path) -> None:
     for number in (1, 2, 4):
         storage.replace_manifest(tmp_path, dataclasses.replace(FULL, format=number))
         with pytest.raises(
-            FormatVersionError, match=rf"has format {number}, this version reads 3: build the index again"
+            FormatVersionError, match=rf"has format {number}, but this version reads 3: build the index again"
         ):
             manifests.load(tmp_path)
 

@@ -1,4 +1,4 @@
-"""Recall against cost: measured on held-out vectors, used for choices, stored in the index, written and plotted."""
+"""Recall against cost: measured on held-out vectors, used to choose a setting, stored, written and plotted."""
 
 import json
 import sys

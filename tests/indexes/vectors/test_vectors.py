@@ -77,7 +77,7 @@ def test_flat_equals_exact(
         score = dict(zip(theirs, want[q].tolist(), strict=True))
         for place, (a, b) in enumerate(zip(mine, theirs, strict=True)):  # they differ only among ties
             assert a == b or abs(score.get(a, float(want[q, -1])) - score[b]) < 1e-6, (place, a, b)
-        for i, row in enumerate(mine):  # equal vectors: all earlier ones come before
+        for i, row in enumerate(mine):  # among equal vectors, lower rows come first
             twins = [r for r in mine[i + 1 :] if r >= 0 and row >= 0 and vectors[r] == vectors[row]]
             assert all(r > row for r in twins)
 

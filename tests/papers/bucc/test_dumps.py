@@ -125,7 +125,7 @@ def test_a_cut_dump_is_an_error(tmp_path: Path, pack: type[bytes], keep: float) 
     data = pack("".join(export("de", PAGES * 50)).encode())
     path = tmp_path / "x"
     path.write_bytes(data[: int(len(data) * keep)])
-    with pytest.raises(InputError, match=r"x is damaged or cut.*download it again"):
+    with pytest.raises(InputError, match=r"x is damaged or truncated.*download it again"):
         read(path)
 
 

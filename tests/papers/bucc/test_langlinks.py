@@ -78,9 +78,9 @@ def test_other_ways_to_write_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("INSERT INTO `langlinks` VALUES (1,'en','A'),(2,'en", "damaged or cut"),
-        ("INSERT INTO `langlinks` VALUES (1,'en','A'),", "damaged or cut"),
-        ("INSERT INTO `langlinks` VALUES (1,'en','A'),(x);" + " " * 400_000, "damaged or cut"),
+        ("INSERT INTO `langlinks` VALUES (1,'en','A'),(2,'en", "damaged or truncated"),
+        ("INSERT INTO `langlinks` VALUES (1,'en','A'),", "damaged or truncated"),
+        ("INSERT INTO `langlinks` VALUES (1,'en','A'),(x);" + " " * 400_000, "damaged or truncated"),
         ("INSERT INTO `page` VALUES (1,'en','A');", "does not hold the table langlinks"),
         ("", "does not hold the table langlinks"),
         (
@@ -100,6 +100,6 @@ def test_damage_is_an_error(tmp_path: Path, text: str, message: str) -> None:
 
 def test_a_cut_gzip_file_is_an_error_and_quoting_is_that_of_mysql(tmp_path: Path) -> None:
     data = gzip.compress(langlinks([(i, "en", str(i)) for i in range(1000)]).encode())
-    with pytest.raises(InputError, match=r"x\.sql\.gz is damaged or cut"):
+    with pytest.raises(InputError, match=r"x\.sql\.gz is damaged or truncated"):
         read(tmp_path / "x.sql.gz", data[:-20])
     assert quoted('L\'a "b"\\\n') == 'L\\\'a \\"b\\"\\\\\\n'

@@ -246,7 +246,7 @@ def test_errors_name_the_remedy(wikis: dict[str, tuple[Path, Path]], tmp_path: P
     assert "pass --links and --back-links, or --langlinks" in fails(*both)
     cut = tmp_path / "cut.xml.bz2"
     cut.write_bytes(Path(de).read_bytes()[:-500])
-    assert "is damaged or cut" in fails(*out, "--dump", f"de={cut}", "--dump", f"en={en}")
+    assert "is damaged or truncated" in fails(*out, "--dump", f"de={cut}", "--dump", f"en={en}")
     pages = tmp_path / "de.jsonl"
     pages.write_text('{"_id": "1", "text": "Start. Text."}\n')
     tables = [f"{code}={files[1]}" for code, files in wikis.items()]

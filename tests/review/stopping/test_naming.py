@@ -40,7 +40,7 @@ def test_every_rule_has_a_name_and_the_default_is_the_urn() -> None:
         ("urn", 0.8, {"alpha": 5}, "alpha = 5"),
         ("urn", 0.8, {"certificate": "none"}, "choose one of 'order', 'exact'"),
         ("until", 0.8, {"found": -1}, "found = -1"),
-        ("qbcb", 0.8, {"controls": 5}, "takes at least 14"),
+        ("qbcb", 0.8, {"controls": 5}, "needs at least 14"),
         ("qbcb", 1.0, {}, "target = 1"),
     ],
 )

@@ -235,5 +235,5 @@ def test_position_of_earlier_version_is_told_by_inode_and_what_cannot_be_read_is
         Arrivals(tmp_path / "nowhere")
     packed = tmp_path / "posts.jsonl.gz"
     packed.write_bytes(gzip.compress(line(0).encode()))
-    with pytest.raises(InputError, match="is compressed: zcat it"):
+    with pytest.raises(InputError, match="is compressed: pipe it through zcat"):
         list(Arrivals(packed))

@@ -1,4 +1,4 @@
-"""Competition for documents against a slow oracle, its laws, worked numbers, and the choice by known links."""
+"""Competition for documents: a slow oracle, invariants, worked examples, and the choice by known links."""
 
 import math
 from dataclasses import replace

@@ -169,7 +169,7 @@ async def test_several_indexes_are_told_apart(index: Path, tmp_path: Path) -> No
 def test_what_the_command_line_is_given_is_checked(tmp_path: Path, index: Path) -> None:
     assert "holds no index" in linker("mcp", tmp_path / "none", check=1).stderr
     assert not (tmp_path / "none").exists()
-    assert "two folders of the name index" in linker("mcp", index, index, check=1).stderr
+    assert "two folders are named index" in linker("mcp", index, index, check=1).stderr
     for address in ("elastic+https://ana:geheim@localhost:9/news", "https://ana:geheim@localhost/news"):
         printed = linker("mcp", address, check=1).stderr
         assert "localhost" in printed

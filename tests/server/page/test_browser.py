@@ -92,7 +92,7 @@ def test_a_review_by_keys_alone_survives_a_kill(folder: Path, browser: Any) -> N
         page.keyboard.press("Escape")
         page.keyboard.press("?")
         assert page.is_visible("#keys")
-        page.keyboard.press("y")  # not while the key help is open
+        page.keyboard.press("y")  # ignored while the key help is open
         page.keyboard.press("Escape")
         assert len(ledger.judgements()) == 3
         page.keyboard.press("t")

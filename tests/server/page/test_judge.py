@@ -183,7 +183,7 @@ def test_the_stop_screen_offers_three_ways_and_is_left_once(browser: TestClient)
     )  # 10 of the 25 unread
     assert 'id="verdict"' not in browser.get(JUDGE).text  # it stays until someone chooses
     page = browser.post("/p/floods/stop/leave", data=form(page, "/stop/leave")).text
-    for _ in range(3):  # finds and others: it does not reappear
+    for _ in range(3):  # judging continues: the stop screen does not reappear
         page = judge(browser, "relevant", page, copies="")
         assert 'id="verdict"' in page
     assert 'href="/p/floods/stop"' in page

@@ -33,7 +33,7 @@ KILLS = 2
 REVIEWERS = tuple(f"reviewer {n}" for n in range(10))
 DOCUMENTS = 5_000
 ADMIN, READER = "a" * 32, "r" * 32
-STALLED = 100  # connections that one client keeps half-sent
+STALLED = 100  # connections on which one client leaves a request half-sent
 PATIENCE = 120.0  # seconds; a later response counts as missing
 EVERYBODY = frozenset({*REVIEWERS, "staller", "evaluator"})
 

@@ -219,7 +219,7 @@ def split_dev(pairs: Sequence[Pair], share: float, seed: int) -> tuple[list[Pair
             dev.update(items[number])
     if size and not dev:
         raise InputError(
-            f"every item has more than {size} of the {len(pairs)} pairs (those that share a text or an id are one): "
+            f"every item has more than {size} of the {len(pairs)} pairs (pairs that share a text or id are one item): "
             "give a file of dev pairs with `dev`"
         )
     rest = [p for row, p in enumerate(pairs) if row not in dev]

@@ -57,14 +57,16 @@ def configure(preset: str, overrides: Sequence[str]) -> StsConfig:
 
 
 def new_scorer(recipe: Recipe) -> PairScorer:
-    """Return the scorer to train. Raises InputError if the backbone or model is not available or has other
-    settings."""
+    """Return the scorer to train.
+
+    Raises InputError if the backbone or model is not available, or the model does not have the recipe's settings.
+    """
     config = recipe.config
     if recipe.init:
         scorer = load(recipe.init)
         if isinstance(scorer, CrossEncoder) and scorer.config != config.model:
             raise InputError(
-                f"{recipe.init} has other settings ({scorer.config}) than requested ({config.model})"
+                f"{recipe.init} has the settings {scorer.config}, not the requested {config.model}"
             )
         return scorer
     torch.manual_seed(config.seed)

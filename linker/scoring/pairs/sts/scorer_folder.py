@@ -47,7 +47,7 @@ FORMATS = {
 
 
 def save(scorer: PairScorer, folder: Path, notes: str = "") -> None:
-    """Write a model, replacing an earlier scorer; `notes` go into its card. Raises InputError for other folders."""
+    """Write a model, replacing an earlier scorer; `notes` go into its card. Raises InputError for any other folder."""
     with replacing(folder, FORMATS, KIND) as new:
         settings: dict[str, Any] = {"format": "linker-frozen-1", **scorer.describe()}
         if isinstance(scorer, MixedScorer):
