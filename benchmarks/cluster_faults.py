@@ -237,10 +237,8 @@ def inside(options: argparse.Namespace) -> None:
         c = stack.enter_context(cluster(Network(NODES, os.environ[INSIDE]), Path(folder)))
         for case in CASES:
             if options.only in ("", case.name):
-                short = (
-                    {"seconds": SHORT, "before": SHORT_AFTER, "after": SHORT_AFTER} if options.short else {}
-                )
-                found[case.name] = run(c, replace(case, **short))
+                short = replace(case, seconds=SHORT, before=SHORT_AFTER, after=SHORT_AFTER)
+                found[case.name] = run(c, short if options.short else case)
                 print(case.name, json.dumps(found[case.name], indent=1), file=sys.stderr, flush=True)
     if options.print:
         print(json.dumps(found))

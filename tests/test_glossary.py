@@ -13,9 +13,7 @@ from tests.house import ROOT, files
 # The same class for users of two frameworks, each of which they import from its own module.
 TWICE = {"LinkerRetriever"}
 # Options that are a name or number in one command and a file in another; this list may only shrink.
-AMBIGUOUS = {
-    "--index", "--known", "--language", "--links", "--precision", "--sample", "--seeds",
-}  # fmt: skip
+AMBIGUOUS = {"--index", "--known", "--links", "--precision", "--sample", "--seeds"}
 ROW = re.compile(r"\| \*\*(?P<term>.+?)\*\* \| .+ \|(?P<names>.*)\|")
 
 
@@ -28,13 +26,14 @@ def classes() -> Counter[str]:
 
 @pytest.fixture(scope="module")
 def kinds() -> dict[str, set[str]]:
-    """Return the kinds of values that each option takes."""
+    """Return the kinds of values that each option takes; one of several words is a word."""
     found = defaultdict(set)
     for command in every(app).values():
         for parameter in command.params:
             for option in parameter.opts:
                 if option.startswith("--"):
-                    found[option].add(re.sub("ParamType|Range|Typer", "", type(parameter.type).__name__))
+                    kind = re.sub("ParamType|Range|Typer", "", type(parameter.type).__name__)
+                    found[option].add(kind.replace("Choice", "String"))
     return found
 
 

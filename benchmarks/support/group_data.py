@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from linker.evaluation.reading.trec import read_qrels
 CLAIMS, NEWSWIRE, PAGES = 2000, 1500, 800
 # SemEval's scores (1: most similar): the maximum for the same story, the minimum for different ones.
 SAME, DIFFERENT = 2.0, 3.0
+# STSb's scores (5: the same): a paraphrase has more than the first, a different sentence less than the second.
+PARAPHRASE, APART = 4.0, 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +98,8 @@ def news() -> Grouped:
     return _made(found)
 
 
-def pages() -> Grouped:
-    """Return some English manual pages, each with its translations into five languages, if it has any."""
+def pages(others: bool = False) -> Grouped:
+    """Return some English manual pages, each with its translations into five languages, if it has any; or `others`."""
     shared = shared_data() / "linked-pages"
     every = {
         d.id: d for path in sorted((shared / "masked").glob("*.gz")) for d in rank_data.documents_of(path)
@@ -107,9 +110,33 @@ def pages() -> Grouped:
             for target in targets:
                 of[target].append(source)
     found: list[tuple[Document, str]] = []
-    for english in np.random.default_rng(0).permutation(sorted(of)).tolist():
+    order = np.random.default_rng(0).permutation(sorted(of)).tolist()
+    for english in reversed(order) if others else order:
         if len(found) < PAGES:
             found += [(every[id_], english) for id_ in of[english]]
+    return _made(found)
+
+
+def sentences() -> Grouped:
+    """Return half of the translations of some sentences (STSb, dev) and their paraphrases into five languages.
+
+    Paraphrases are of one story, other sentences of different ones.
+    """
+    shared = shared_data() / "sts"
+    rows = {
+        name: list(records(shared / f"stsb-{name}-dev.jsonl.gz")) for name in ("en", "de", "fr", "ru", "zh")
+    }
+    rng, found = np.random.default_rng(0), []
+    known: set[str] = set()
+    for i in rng.permutation(len(rows["en"])).tolist():
+        texts, score = {rows["en"][i]["text1"], rows["en"][i]["text2"]}, rows["en"][i]["score"]
+        if len(texts) < 2 or known & texts or not (score > PARAPHRASE or score < APART):
+            continue
+        known |= texts
+        for name, side in itertools.product(rows, ("text1", "text2")):
+            if rng.random() < 0.5:
+                document = Document(f"{name}-{i}-{side}", rows[name][i][side])
+                found.append((document, str(i) if score > PARAPHRASE else f"{i}-{side}"))
     return _made(found)
 
 

@@ -245,7 +245,7 @@ def weigh(
     # libm's logarithm, like the compiled loop: numpy's own can differ in the last bit.
     idf = np.array([math.log1p((documents - n + 0.5) / (n + 0.5)) for n in frequency.tolist()])
     query_of, repeated = np.repeat(np.arange(len(first) - 1), np.diff(first)), counts.astype(np.float64)
-    lengths = np.bincount(query_of, repeated, minlength=len(first) - 1)[query_of]
+    lengths = np.bincount(query_of, repeated, len(first) - 1)[query_of].astype(np.float64)
     weights = parameters.query_weights(repeated, lengths) * (parameters.k1 + 1) * idf * (frequency > 0)
     totals = np.bincount(query_of, weights, minlength=len(first) - 1)
     # Scales are powers of two, by which floats are divided exactly.

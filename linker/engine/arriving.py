@@ -146,7 +146,6 @@ class Arriving:
             Findings(one, other, found.values, found.last),
             weights(self._index.collection.forward, self._rows[local]),
             self._stated[local],
-            self._finder.names,
         )
         if self._days is not None:
             evidence = evidence.where(near_in_time(evidence.pairs, self._dates[local], self._days))

@@ -18,7 +18,7 @@ from linker.engine.groups import Groups, named
 from linker.scoring.groups.asking import Stratum, recall, strata
 from linker.scoring.groups.copies import leaders
 from linker.scoring.groups.dates import days_of, near_in_time, stated
-from linker.scoring.groups.evidence import BY_VECTORS, PairEvidence
+from linker.scoring.groups.evidence import PairEvidence
 from linker.scoring.groups.finding import gather, origin
 from linker.scoring.groups.judged import Judged, judged_of
 from linker.scoring.groups.kept import LastGrouping
@@ -91,13 +91,13 @@ def group(
 def _probabilities(found: PairEvidence, known: Judged) -> tuple[Float64Array, int]:
     """Return P(same story) of the pairs, float64 [m], and the number of judged pairs learned from."""
     at, same = known.labels(found.pairs)
+    model = SHIPPED.adapted(found)
     if len(at):
-        model = SHIPPED.with_vectors(found) if BY_VECTORS[0] in found.names else SHIPPED
         chosen = np.zeros(len(found.pairs), bool)
         chosen[at] = True
         logger.info("P(same story) also knows %s judged pairs", f"{len(at):,}")
-        return model.learned(found.where(chosen), same).probabilities(found), len(at)
-    return SHIPPED.probabilities(found), 0
+        model = model.learned(found.where(chosen), same)
+    return model.probabilities(found), len(at)
 
 
 def _recall(

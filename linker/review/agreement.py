@@ -10,9 +10,10 @@ from typing import Any
 
 from linker.base.errors import InputError
 from linker.review.interface import Judgement, Verdict
-from linker.review.ledger import Ledger, Pair
+from linker.review.ledger import Ledger
 
 CONSENSUS = "consensus"  # reviewer name of resolved conflicts: not a person, so that κ does not change
+Pair = tuple[str, str]  # seed and document
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,6 @@ SELECT = f"SELECT {', '.join(ENTRY)} FROM entries WHERE number >= ? ORDER BY num
 INSERT = f"INSERT INTO entries ({', '.join(ENTRY)}) VALUES ({', '.join('?' * len(ENTRY))})"
 
 Row = tuple[Any, ...]
-Pair = tuple[str, str]  # seed and document
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +74,13 @@ class Ledger:
     def undo(self, reviewer: str = "") -> Judgement | None:
         """Take back the reviewer's last standing judgement and return it, or None; each call takes back one more."""
         with self._database.writing() as connection:
-            last = _last(self._entries(connection)[0], reviewer)
-            if last is None:
+            standing = _not_undone(self._entries(connection)[0])
+            own = [entry for entry in standing if entry.judgement.reviewer == reviewer]
+            if not own:
                 return None
+            last = own[-1]
             self._append(connection, [(last.number, dataclasses.replace(last.judgement, time=_now()))])
         return last.judgement
-
-    def last(self, reviewer: str = "") -> Judgement | None:
-        """Return the judgement that `undo` would take back, or None."""
-        last = _last(self.history(), reviewer)
-        return last.judgement if last else None
 
     def take_back(self, wanted: Callable[[Judgement], bool]) -> int:
         """Undo all standing judgements that are `wanted`, or none of them; return how many."""
@@ -120,20 +116,6 @@ class Ledger:
     def reviewers(self) -> tuple[str, ...]:
         """The reviewers who have judged, in alphabetical order."""
         return tuple(sorted({entry.judgement.reviewer for entry in self.history()}))
-
-    def unread(self, reviewer: str) -> tuple[Pair, ...]:
-        """Return pairs that others have judged and this reviewer has not, for a second, blind judgement.
-
-        They come in the order of the first judgements; pairs that the reviewer skipped come last. A skip is not a
-        judgement.
-        """
-        standing = self.judgements()
-        mine = {(j.seed, j.id): j.verdict for j in standing if j.reviewer == reviewer}
-        others = dict.fromkeys(
-            (j.seed, j.id) for j in standing if j.reviewer != reviewer and j.verdict != "skip"
-        )
-        unread = [pair for pair in others if mine.get(pair, "skip") == "skip"]
-        return tuple(sorted(unread, key=lambda pair: pair in mine))
 
     @property
     def seeds(self) -> tuple[Seed, ...]:
@@ -286,11 +268,6 @@ def _not_undone(entries: Iterable[Entry]) -> Iterator[Entry]:
     """Yield the judgements that no later entry takes back."""
     undone = {entry.undoes for entry in entries}
     return (entry for entry in entries if entry.undoes is None and entry.number not in undone)
-
-
-def _last(entries: Sequence[Entry], reviewer: str) -> Entry | None:
-    own = [entry for entry in _not_undone(entries) if entry.judgement.reviewer == reviewer]
-    return own[-1] if own else None
 
 
 def _json(value: Any) -> str:

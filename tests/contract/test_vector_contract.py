@@ -27,7 +27,7 @@ from indexes.vectors.faiss_index import FaissIndex
 from tests.contract import cluster
 from tests.contract.exact import ExactIndex
 
-DIM, ROWS, TOPICS = 30, 12_000, 300
+DIM, ROWS, TOPICS = 30, 6_000, 300
 
 
 @dataclass(frozen=True)
@@ -117,9 +117,9 @@ VECTORS = text_like(ROWS, seed=1)
 def filled(make: Callable[[int], VectorIndex]) -> VectorIndex:
     """Add the text-like vectors in two unequal batches, and remove some."""
     index = make(DIM)
-    index.add(IDS[:9000], VECTORS[:9000], METADATA[:9000])
+    index.add(IDS[:4500], VECTORS[:4500], METADATA[:4500])
     index.search(QUERIES[:1], 1)  # an approximate index is trained here; the rest is added later
-    index.add(IDS[9000:], VECTORS[9000:], METADATA[9000:])
+    index.add(IDS[4500:], VECTORS[4500:], METADATA[4500:])
     index.remove(IDS[::11])
     return index
 
@@ -138,7 +138,7 @@ def built() -> dict[str, VectorIndex]:
 def large(
     request: pytest.FixtureRequest, servers: Callable[[str], Backend], built: dict[str, VectorIndex]
 ) -> tuple[VectorIndex, float]:
-    """An index of 12,000 vectors minus the removed ones, and its promised recall."""
+    """An index of 6,000 vectors minus the removed ones, and its promised recall."""
     name: str = request.param
     backend = servers(name) if name in SERVERS else BACKENDS[name]
     if name not in built:
@@ -296,19 +296,19 @@ def test_finds_what_the_exact_index_finds(
     indirect=["backend"],
 )
 def test_copies_hide_no_other_documents(backend: Backend, noise: float) -> None:
-    """Retweets: 40 % of rows are one vector, 20 others occur a hundred times. Graphs once lost most of the rest."""
+    """Retweets: 40 % of rows are one vector, 10 others occur a hundred times. Graphs once lost most of the rest."""
     shuffled = np.random.default_rng(5).permutation(ROWS)
     vectors = VECTORS.copy()
-    vectors[shuffled[:4800]] = vectors[50]
-    for start in range(4800, 6800, 100):
+    vectors[shuffled[:2400]] = vectors[50]
+    for start in range(2400, 3400, 100):
         vectors[shuffled[start : start + 100]] = vectors[shuffled[start]]
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
     vectors += (noise * np.random.default_rng(6).standard_normal(vectors.shape)).astype(np.float32)
     index, oracle = backend.make(DIM), ExactIndex(DIM)
     for one in (index, oracle):
-        one.add(IDS[:7000], vectors[:7000])
+        one.add(IDS[:3500], vectors[:3500])
         one.search(QUERIES[:1], 1)  # an approximate index is built here; the rest is added later
-        one.add(IDS[7000:], vectors[7000:])
+        one.add(IDS[3500:], vectors[3500:])
     scores, exact = (np.array([h.scores for h in i.search(QUERIES, 10)]) for i in (index, oracle))
     assert (scores >= exact[:, -1:] - max(1e-6, 5 * noise)).mean() >= min(backend.recall, 0.94)
 
@@ -323,7 +323,7 @@ def assert_same_order(got: list[tuple[str, ...]], want: list[tuple[str, ...]], s
 
 
 def test_duplicates_come_in_row_order(large: tuple[VectorIndex, float]) -> None:
-    """240 rows hold the vector of row 50; every eleventh row is removed."""
+    """120 rows hold the vector of row 50; every eleventh row is removed."""
     index, recall = large
     alive = [f"d{i}" for i in [50, *range(100, ROWS, 50)] if i % 11]
     (hits,) = index.search(VECTORS[50:51], 100)

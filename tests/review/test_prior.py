@@ -196,7 +196,7 @@ def test_the_evidence_begins_after_the_import() -> None:
     for read in [HIT, *[MISS] * 500, *[PRIOR_HIT] * 59, *[PRIOR_MISS] * 700]:
         urn.update(read)
     assert urn.counts.gap == 0
-    assert urn.wanted == urn_gap(10_000 - 1260, short_of(60, 0.9), 60, 0.05)
+    assert urn.wanted == urn_gap(10_000 - 1260, short_of(60, 0.9), urn.w, 0.05)
     for _ in range(urn.wanted - 1):
         assert not urn.update(MISS).estimated
     assert urn.update(MISS).estimated

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,17 +56,21 @@ def encode_pages(
 
 def chunks(text: str, size: int = CHUNK) -> list[str]:
     """Return the text in chunks of at most `size` letters, split at whitespace; a wide character counts as four."""
+    return packed((piece for word in text.split() for piece in _pieces(word, size)), size)
+
+
+def packed(pieces: Iterable[str], longest: int, shortest: float = math.inf) -> list[str]:
+    """Return pieces joined by spaces to at most `longest` letters; what has more than `shortest` is not continued."""
     completed: list[str] = []
     current: list[str] = []
     used = 0
-    for word in text.split():
-        for piece in _pieces(word, size):
-            width = letter_count(piece)
-            if current and used + width > size:
-                completed.append(" ".join(current))
-                current, used = [], 0
-            current.append(piece)
-            used += width + 1
+    for piece in pieces:
+        width = letter_count(piece)
+        if current and (used + width > longest or used > shortest):
+            completed.append(" ".join(current))
+            current, used = [], 0
+        current.append(piece)
+        used += width + 1
     return [*completed, " ".join(current)] if current else completed
 
 

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from indexes.dtypes import Float32Array, Float64Array, Int64Array
 from linker.crosslingual.scoring.alignment import MOVES
-from linker.crosslingual.scoring.dense import chunks, letter_count
+from linker.crosslingual.scoring.dense import chunks, packed
 from linker.encoders.interface import Encoder
 
 LONGEST, SHORTEST = 300, 100  # Latin letters: longer lines are split, shorter ones joined
@@ -78,19 +78,7 @@ def extents(parts: Sequence[Sequence[str]]) -> Int64Array:
 
 def passages(text: str) -> list[str]:
     """Return a text's passages of 100 to 300 letters: whole lines where possible; wide characters count as four."""
-    completed: list[str] = []
-    current: list[str] = []
-    used = 0
-    for piece in (piece for line in text.split("\n") for piece in chunks(line, LONGEST)):
-        if current and used + letter_count(piece) > LONGEST:
-            completed.append(" ".join(current))
-            current, used = [], 0
-        current.append(piece)
-        used += letter_count(piece) + 1
-        if used > SHORTEST:
-            completed.append(" ".join(current))
-            current, used = [], 0
-    return [*completed, " ".join(current)] if current else completed
+    return packed((piece for line in text.split("\n") for piece in chunks(line, LONGEST)), LONGEST, SHORTEST)
 
 
 def encode_passages(

@@ -25,7 +25,7 @@ SCALE, POWER, LEAST_WEIGHT, MOST_WEIGHT = 1250, 1.25, 20.0, 160.0
 
 def weight(target: float, scale: float = SCALE) -> float:
     """Return the urn's w for a target recall; the higher the target, the less missing documents resemble found ones."""
-    return min(max(round(scale * (1 - target) ** POWER), LEAST_WEIGHT), MOST_WEIGHT)
+    return min(max(float(round(scale * (1 - target) ** POWER)), LEAST_WEIGHT), MOST_WEIGHT)
 
 
 @dataclass(frozen=True, slots=True)

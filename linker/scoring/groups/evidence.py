@@ -1,7 +1,8 @@
 """The evidence that two documents are about the same story, and P(same story) from it.
 
 The features of a pair come from BM25, linker's default ranker and the cosine of the whole texts, averaged over the
-directions in which one document found the other, and from the days between their dates.
+directions in which one document found the other, and from the days between their dates. If the documents are in two
+languages, words say little, and only the cosines of an encoder's vectors count.
 """
 
 from __future__ import annotations
@@ -17,17 +18,19 @@ from indexes.arrays import distinct
 from indexes.dtypes import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array
 from indexes.text.forward_index import ForwardIndex
 from indexes.text.scoring import lucene_idf
+from linker.scoring.groups.languages import change_of_odds, leads
 from linker.scoring.probability import logistic
 
 TAKEN = ("likelihood", "coverage", "names", "numbers", "run_weight")  # features of the ranker that are used
-# Features of a pair, without an encoder.
-NAMES = ("odds", "ahead", "rank", *TAKEN, "cosine", "mutual", "recent")
+FOUND = ("odds", "ahead", "rank", *TAKEN)  # features that a document has as another one's candidate
+NAMES = (*FOUND, "cosine", "mutual", "recent")  # features of a pair, without an encoder
 RECENT = NAMES.index("recent")
-BY_VECTORS = ("near",)  # with an encoder, also the cosine of the vectors
+# With an encoder, also the cosine of the vectors and, in two languages, the smaller and the larger of both leads.
+BY_VECTORS = ("near", "less", "more")
 LONG = 80  # distinct terms from which a text is longer than a post
 # days after which `recent` has fallen to 1/e; the value of `recent` if a date is not known
 FADING, UNDATED = 14.0, 0.2
-KINDS = 3  # kinds of pairs: with no, one or two long texts
+KINDS = 3  # kinds of pairs in one language: with no, one or two long texts; KINDS itself: in two languages
 FEWEST = 40  # a kind's weights are learned from at least this many judged pairs, of both classes
 ROWS = 1 << 12  # rows counted at a time
 MOST_PAIRS = 1 << 15  # pairs compared at a time
@@ -108,8 +111,9 @@ class PairEvidence:
     """The pairs of n documents that may belong together, and the evidence for it.
 
     `pairs` int64 [m, 2], the smaller number first; `values` float64 [m, names]; `last` bool [m, 2]: whether the second
-    document is the last of the first one's candidates, in a full list, and the reverse. `texts` float32 CSR [n, v]: the
-    weights of the terms, whose `hashes` are uint64 [v].
+    document is the last of the first one's candidates, in a full list, and the reverse. `across` bool [m]: whether the
+    documents are in two languages, which only matters with an encoder. `texts` float32 CSR [n, v]: the weights of the
+    terms, whose `hashes` are uint64 [v].
     """
 
     count: int
@@ -117,6 +121,7 @@ class PairEvidence:
     values: Float64Array
     names: tuple[str, ...]
     last: BoolArray
+    across: BoolArray
     texts: csr_array
     hashes: AnyArray
 
@@ -124,6 +129,11 @@ class PairEvidence:
     def long(self) -> Int64Array:
         """The number of long texts in each pair, int64 [m]."""
         return np.asarray((np.diff(self.texts.indptr) >= LONG)[self.pairs].sum(axis=1))
+
+    @property
+    def kind(self) -> Int64Array:
+        """The kind of each pair, int64 [m]."""
+        return np.where(self.across, KINDS, self.long)
 
     @cached_property
     def cosine(self) -> Float64Array:
@@ -140,13 +150,25 @@ class PairEvidence:
 
     def where(self, kept: BoolArray) -> PairEvidence:
         """Return the evidence of some of the pairs, bool [m]."""
-        return replace(self, pairs=self.pairs[kept], values=self.values[kept], last=self.last[kept])
+        return replace(
+            self,
+            pairs=self.pairs[kept],
+            values=self.values[kept],
+            last=self.last[kept],
+            across=self.across[kept],
+        )
 
 
 def joined(
-    findings: Findings, terms: tuple[csr_array, AnyArray], days: Float64Array, names: tuple[str, ...]
+    findings: Findings,
+    terms: tuple[csr_array, AnyArray],
+    days: Float64Array,
+    languages: Int64Array | None = None,
 ) -> PairEvidence:
-    """Return the evidence of the pairs in which a document found another, with the `terms` and the `days` of all."""
+    """Return the evidence of the pairs in which a document found another, with the `terms` and the `days` of all.
+
+    `languages` int64 [n] of the documents, −1 if unknown, if an encoder's cosine is a feature of the findings.
+    """
     texts, hashes = terms
     count = texts.shape[0]
     low, high = np.minimum(findings.one, findings.other), np.maximum(findings.one, findings.other)
@@ -160,22 +182,36 @@ def joined(
     ends = np.zeros((len(pairs), 2), bool)
     ends[pair[findings.last], (findings.one > findings.other)[findings.last].astype(int)] = True
     apart = np.exp(-np.abs(days[pairs[:, 0]] - days[pairs[:, 1]]) / FADING)
-    known = [*means, cosine, times > 1, np.where(np.isnan(apart), UNDATED, apart)]
-    return PairEvidence(count, pairs, np.column_stack(known), names, ends, texts, hashes)
+    known = [*means[: len(FOUND)], cosine, times > 1, np.where(np.isnan(apart), UNDATED, apart)]
+    if languages is None:
+        across = np.zeros(len(pairs), bool)
+        return PairEvidence(count, pairs, np.column_stack(known), NAMES, ends, across, texts, hashes)
+    near = findings.values[:, len(FOUND)].astype(np.float64)
+    across = (languages[pairs] >= 0).all(axis=1) & (languages[pairs[:, 0]] != languages[pairs[:, 1]])
+    both = np.zeros((len(pairs), 2))
+    both[across] = leads(findings.one, findings.other, near, languages, pairs[across], means[-1][across])
+    known += [means[-1], *both.T]
+    return PairEvidence(
+        count, pairs, np.column_stack(known), (*NAMES, *BY_VECTORS), ends, across, texts, hashes
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class PairModel:
-    """P(same story) of a pair: a logistic regression on the evidence `names` for each number of long texts in it.
+    """P(same story) of a pair: a logistic regression on the evidence `names` for each kind of pair.
 
     `weights` float64 [3, names + 1]: for two short texts (posts), one (a post and an article) and none; the last of
-    each is the offset. Inputs are standardised by `centre` and `scale`.
+    each is the offset. Inputs are standardised by `centre` and `scale`. For pairs in two languages (`adapted`),
+    `across` has the weights of the leads and the offset, and `share` the share of pairs of the same story where they
+    were learned.
     """
 
     names: tuple[str, ...]
     centre: tuple[float, ...]
     scale: tuple[float, ...]
     weights: tuple[tuple[float, ...], ...]
+    across: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    share: float = 0.5
 
     def inputs(self, evidence: PairEvidence) -> Float64Array:
         """Return the standardised inputs, float64 [m, names]."""
@@ -186,26 +222,36 @@ class PairModel:
         """Return P(same story) of the pairs, float64 [m]."""
         from scipy.special import expit
 
-        of = np.array(self.weights)[evidence.long]
+        of = np.array(self.weights)[evidence.kind]
         return np.asarray(expit((self.inputs(evidence) * of[:, :-1]).sum(axis=1) + of[:, -1]))
 
     def learned(self, evidence: PairEvidence, same: BoolArray) -> PairModel:
         """Return a model fitted to labelled pairs, too (`same` story or not, bool [m]), its weights near this one's."""
         x, weights = self.inputs(evidence), list(self.weights)
-        for kind in range(KINDS):
-            here = evidence.long == kind
+        for kind, prior in enumerate(weights):
+            here = evidence.kind == kind
             if here.sum() >= FEWEST and 0 < same[here].sum() < here.sum():
-                weights[kind] = tuple(
-                    logistic.fit(x[here], same[here], prior=np.array(weights[kind])).tolist()
-                )
+                weights[kind] = tuple(logistic.fit(x[here], same[here], prior=np.array(prior)).tolist())
         return replace(self, weights=tuple(weights))
 
-    def with_vectors(self, evidence: PairEvidence) -> PairModel:
-        """Return a model with an additional input for the cosine of vectors, with zero weight so far."""
-        near = evidence.values[:, evidence.names.index(BY_VECTORS[0])]
-        weights = tuple((*of[:-1], 0.0, of[-1]) for of in self.weights)
-        centre, scale = (*self.centre, float(near.mean())), (*self.scale, float(near.std()) + 1e-6)
-        return PairModel((*self.names, *BY_VECTORS), centre, scale, weights)
+    def adapted(self, evidence: PairEvidence) -> PairModel:
+        """Return the model for a corpus by the evidence of its pairs: itself, unless they have cosines of vectors.
+
+        The inputs BY_VECTORS are added. They count only for pairs in two languages, whose offset follows from the
+        share of pairs of the same story among them.
+        """
+        if BY_VECTORS[0] not in evidence.names:
+            return self
+        near, *both = (evidence.values[:, evidence.names.index(name)] for name in BY_VECTORS)
+        *of_leads, offset = self.across
+        odds = np.stack(both, axis=1)[evidence.across] @ of_leads + offset
+        offset += change_of_odds(odds, self.share)
+        alike = [(*of[:-1], 0.0, 0.0, 0.0, of[-1]) for of in self.weights]
+        across = (*(0.0 for _ in self.names), 0.0, *of_leads, offset)
+        centre, scale = (float(near.mean()), 0.0, 0.0), (float(near.std()) + 1e-6, 1.0, 1.0)
+        return PairModel(
+            (*self.names, *BY_VECTORS), (*self.centre, *centre), (*self.scale, *scale), (*alike, across)
+        )
 
 
 def fit(parts: Sequence[tuple[PairEvidence, BoolArray]]) -> PairModel:
@@ -229,3 +275,14 @@ def fit(parts: Sequence[tuple[PairEvidence, BoolArray]]) -> PairModel:
         found = logistic.fit(np.asarray((x - centre) / scale, np.float64), same, weights=of)
         weights.append(tuple(round(float(w), 4) for w in found))
     return PairModel(NAMES, tuple(float(c) for c in centre), tuple(float(s) for s in scale), tuple(weights))
+
+
+def fit_across(
+    parts: Sequence[tuple[PairEvidence, BoolArray]],
+) -> tuple[tuple[float, float, float], float]:
+    """Return `across` and `share` of a model from corpora in several languages; each corpus has the same weight."""
+    here = [(evidence.values[evidence.across][:, -2:], same[evidence.across]) for evidence, same in parts]
+    of = np.concatenate([np.full(len(y), 1 / len(y)) for _, y in here])
+    x, same = np.concatenate([x for x, _ in here]), np.concatenate([y for _, y in here])
+    less, more, offset = logistic.fit(x, same, weights=of / of.max()).round(4).tolist()
+    return (less, more, offset), round(float(np.mean([y.mean() for _, y in here])), 4)

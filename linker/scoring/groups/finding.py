@@ -15,7 +15,8 @@ import xxhash
 from indexes.anywhere import AnyCollection
 from indexes.arrays import distinct
 from indexes.dtypes import BoolArray, Float32Array, Float64Array, Int64Array
-from linker.scoring.groups.evidence import BY_VECTORS, NAMES, TAKEN, Findings, PairEvidence, joined, weights
+from linker.scoring.groups.evidence import FOUND, TAKEN, Findings, PairEvidence, joined, weights
+from linker.scoring.groups.languages import languages_of
 from linker.scoring.groups.shipped import SHIPPED
 from linker.scoring.ranking import pooled
 from linker.scoring.ranking.candidates import VECTOR_NAMES, Gatherer, Pool, PoolSettings
@@ -65,21 +66,22 @@ def gather(
     """
     finder = Finder(collection, rows, texts, advance)
     of_texts = weights(collection.forward, rows)
+    languages = languages_of(texts) if finder.embeds else None
     earlier, asked = known or (None, np.ones(len(rows), bool))
     found = finder.find(np.flatnonzero(asked))
     if earlier is not None:
-        first = joined(found, of_texts, days, finder.names)
-        near = first.pairs[SHIPPED.probabilities(first) >= AGAIN]
+        first = joined(found, of_texts, days, languages)
+        near = first.pairs[SHIPPED.adapted(first).probabilities(first) >= AGAIN]
         again = distinct(near[~asked[near]])
         asked = asked | np.isin(np.arange(len(rows)), again)
         found = Findings.of([earlier.where(~asked[earlier.one]), found, finder.find(again)])
-    return joined(found, of_texts, days, finder.names), found, int(asked.sum())
+    return joined(found, of_texts, days, languages), found, int(asked.sum())
 
 
 class Finder:
     """Queries the index of n documents with the openings of some of them.
 
-    `names`: the features of a pair.
+    `embeds`: whether the cosine of vectors is the last feature of a finding.
     """
 
     def __init__(
@@ -91,7 +93,7 @@ class Finder:
     ) -> None:
         record = collection.manifest.encoder
         vectors = collection.documents.vectors(record.dim) if record and collection.manifest.embeds else []
-        self.names = (*NAMES[:-3], *(BY_VECTORS if vectors else ()), *NAMES[-3:])
+        self.embeds = bool(vectors)
         self._rows, self._texts, self._advance = rows, [*texts], advance
         self._asked = rows[:0]
 
@@ -112,7 +114,7 @@ class Finder:
 
     def find(self, documents: Int64Array) -> Findings:
         """Return the findings of these documents."""
-        features = np.empty((0, len(self.names) - 3), np.float32)
+        features = np.empty((0, len(FOUND) + self.embeds), np.float32)
         parts = [Findings(documents[:0], documents[:0], features, np.empty(0, bool))]
         for start in range(0, len(documents), BATCH):
             some = documents[start : start + BATCH]

@@ -269,8 +269,9 @@ def test_kills_lose_no_acknowledged_write_and_end_no_build(node: Node) -> None:
     address = Address.of(f"elastic+{node.url}/{new_name('waits')}")
     assert address
     manifest = Manifest(analysis=AnalysisSettings("none"), build=BuildRecord(complete=False))
-    with ThreadPoolExecutor(1) as pool, RemoteWriter.begin(address, manifest) as writer:
-        writer.add([Document(f"d{n}", f"word{n}") for n in range(500)], None)
+    with ThreadPoolExecutor(2) as pool, RemoteWriter.begin(address, manifest) as writer:
+        first, more = ([Document(f"d{n}", f"word{n}") for n in range(b, b + 500)] for b in (0, 500))
+        writer.add(first, None)
         loading = pool.submit(load, hasty, acknowledged, sent)
         for start in range(0, COUNT, 500):
             numbers = range(start, start + 500)
@@ -281,11 +282,11 @@ def test_kills_lose_no_acknowledged_write_and_end_no_build(node: Node) -> None:
                 loading.result(60)
                 hasty.close()
                 node.start(wait=False)
-                more = [Document(f"d{n}", f"word{n}") for n in range(500, 1000)]
-                assert not writer.present([document.id for document in more])
-                writer.add(more, None)
+                looking = pool.submit(writer.present, [document.id for document in more])
         text.commit()
         node.wait()
+        assert not looking.result(180)
+        writer.add(more, None)
         check_all_are_there(hasty.settings, acknowledged)
         check_built(text, patient)
         node.kill()

@@ -1,7 +1,5 @@
 """Learned rankers and P(link) of an index on a cluster: the same as in a directory, and they follow the documents."""
 
-import functools
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,34 +22,14 @@ from tests.scoring.ranking.synthetic import documents, judged_queries
 pytest.importorskip("lightgbm")
 
 
-ASKED = 80  # queries to learn from
-Taught = Callable[[str, PoolSettings], tuple[Engine, Path]]
-
-
-def filled(engine: Engine) -> Engine:
-    engine.add(documents()[:100])
-    engine.add(documents()[100:])
-    return engine
-
-
-@pytest.fixture(scope="module")
-def taught(tmp_path_factory: pytest.TempPathFactory) -> Taught:
-    """Give an index in a directory and the ranker that it learned and uses; each is made once for all servers."""
-
-    @functools.cache
-    def made(vectors: str, settings: PoolSettings) -> tuple[Engine, Path]:
-        where = tmp_path_factory.mktemp("taught")
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())
-            building.create(where / "index", encoder="none" if vectors == "none" else "hash")
-        engine = filled(Engine(where / "index", encoder=HashEncoder()))
-        asked, judged = judged_queries()
-        trained = engine.train_ranker(asked[:ASKED], judged, settings)
-        folder.save(trained.ranker, trained.text, where / "ranker")
-        engine.store_ranker(where / "ranker")
-        return engine, where / "ranker"
-
-    return made
+def pair(make: Make, where: Path, vectors: str) -> tuple[Engine, Engine]:
+    """Return the same index on the cluster and in a directory."""
+    building.create(where, encoder="none" if vectors == "none" else "hash")
+    engines = make(vectors), Engine(where, encoder=HashEncoder())
+    for engine in engines:
+        engine.add(documents()[:100])
+        engine.add(documents()[100:])
+    return engines
 
 
 def same(mine: Answer, theirs: Answer) -> None:
@@ -66,29 +44,33 @@ def same(mine: Answer, theirs: Answer) -> None:
     [("none", {}), ("flat", {}), ("none", {"date_field": "date", "direction": "before"})],
 )
 def test_a_ranker_learns_and_ranks_as_in_a_directory(
-    make: Make, taught: Taught, tmp_path: Path, vectors: str, settings: dict[str, Any],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    make: Make, tmp_path: Path, vectors: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(cluster_documents, "MOST", 10)  # the ids of all documents are never read
-    theirs, ranker = taught(vectors, PoolSettings(**settings))
-    mine = filled(make(vectors))
+    mine, theirs = pair(make, tmp_path / "embedded", vectors)
     asked, judged = judged_queries()
-    trained = mine.train_ranker(asked[:ASKED], judged, PoolSettings(**settings))
-    saved = folder.save(trained.ranker, trained.text, tmp_path / "mine")
-    assert saved.fingerprint == folder.load(ranker).fingerprint
-    mine.store_ranker(ranker)
+    trained = [e.train_ranker(asked, judged, PoolSettings(**settings)) for e in (mine, theirs)]
+    saved = [folder.save(t.ranker, t.text, tmp_path / str(n)) for n, t in enumerate(trained)]
+    assert saved[0].fingerprint == saved[1].fingerprint
+    for engine in (mine, theirs):
+        engine.store_ranker(tmp_path / "1")
     other, texts = Engine(mine.directory, encoder=HashEncoder()), [query.text for query in asked[:40]]
     found = other.search(texts, 3)
-    assert found.ranker == saved.fingerprint
+    assert found.ranker == saved[1].fingerprint
     assert found.probabilities is not None
     same(found, theirs.search(texts, 3))
-    mine_explained, theirs_explained = (e.ranked_search(saved).explain(texts[0])[2] for e in (other, theirs))
+    mine_explained, theirs_explained = (
+        e.ranked_search(saved[1]).explain(texts[0])[2] for e in (other, theirs)
+    )
     assert mine_explained == theirs_explained
 
 
-def test_a_ranker_follows_the_documents(make: Make, taught: Taught) -> None:
-    mine, asked = filled(make("none")), judged_queries()[0]
-    mine.store_ranker(taught("none", PoolSettings())[1])
+def test_a_ranker_follows_the_documents(make: Make, tmp_path: Path) -> None:
+    mine, theirs = pair(make, tmp_path / "embedded", "none")
+    asked, judged = judged_queries()
+    trained = theirs.train_ranker(asked, judged)
+    folder.save(trained.ranker, trained.text, tmp_path / "model")
+    mine.store_ranker(tmp_path / "model")
     other = Engine(mine.directory)
     best = other.search(asked[0].text, 3).hits[0].ids[0]
     with writer_of(mine.directory) as writer:

@@ -13,7 +13,7 @@ from linker.review.links import make
 from linker.review.project import Project, Workspace
 from linker.server.jobs.points import save
 from linker.server.page.sessions import REVIEWER
-from tests.server.page.chromium import answered, axe, chromium, served
+from tests.server.page.chromium import answered, axe, served
 from tests.server.page.test_groups import story
 
 JUDGE = "/p/floods/judge"
