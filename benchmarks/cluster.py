@@ -4,7 +4,7 @@
 statements2articles with mean word vectors are built into one index on a dedicated Elasticsearch node (2 GiB of heap,
 its data on disk), and into a directory with exact vectors for comparison. The queries are the test statements, one at
 a time, hybrid, k = 10, with their vectors given, from 1 and from 8 threads of one client. `wall` is wall-clock time,
-which other work on the machine disturbs; `cpu` is the CPU time of the client's and the server's processes. Recall@10
+which other load on the machine lengthens; `cpu` is the CPU time of the client's and the server's processes. Recall@10
 compares the dense search with exact search by numpy.
 """
 

@@ -5,7 +5,7 @@ benchmarks/results/cluster_ranking.json. The same documents are indexed in a dir
 on a dedicated node (512 MiB of heap). A top ten is identical if its ids and their order are; `lucene` is the server's
 own ranking, with its lengths of four significant bits, and `rescored` the ranking that a search returns; `fields` is
 BM25F over title (weight 2) and text, and `ranker` the order of the ranker that comes with linker. Milliseconds
-are per query, one query at a time after all have been run once: wall-clock time (the median; other work disturbs it),
+are per query, one query at a time after all have been run once: wall-clock time (the median; other load lengthens it),
 and the CPU time of client and server. `batch` runs all at once. `cold` is the first run, which also reads the terms'
 frequencies.
 """

@@ -3,7 +3,7 @@
 Two reviews are created only through the page, and judged by keyboard: 10,000 statements and 2,000 articles as XLSX
 files, and the news of news-topics as JSON Lines with the seeds of one topic, read until the stopping rule ends the
 queue. Times: `next_ms` is the time from the key to the next document in the browser; `server_ms` is the server's
-share of it. Wall-clock times: other work on the machine counts.
+share of it. Times are wall-clock times, so other load on the machine lengthens them.
 
 In the second job, the posts of tweets2claims (test) look for their match among its 14,231 claims: the time to the
 first row (with the job that finds all candidates), to the next one, and to accept the links that a random check

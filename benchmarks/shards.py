@@ -3,10 +3,10 @@
 `python -m benchmarks.shards [--work FOLDER] [--sentences N]` → benchmarks/results/shards.json. The same sentences of
 statements2articles with mean word vectors are stored in one index, in two and in four; the queries are the test
 statements, one at a time, hybrid, k = 10, with their vectors given. Each case runs in its own process on one core or
-two; the round with the lowest median counts, since other work runs on the machine. All results must equal those of
+two; the round with the lowest median counts, since the machine has other load. All results must equal those of
 the single index: ids, order and scores.
 
-`wall` is wall-clock time, which other work disturbs. `path` is the critical path in CPU time: the searching thread's
+`wall` is wall-clock time, which other load lengthens. `path` is the critical path in CPU time: the searching thread's
 time, plus, for each set of shards searched at once, the maximum over cores. It is the time an idle machine would
 take. `ideal` is half of the single index's path on one core, and no process per shard can do better.
 """

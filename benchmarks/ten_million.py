@@ -6,9 +6,9 @@ own process and kept in FOLDER with its figures, and so is each stage, so that a
 A stage opens the first shards together (`Engine.open`) and searches them with hybrid, BM25 and vectors (k = 10). The
 queries are test statements, one at a time, with their vectors given; none of the statements is among the documents.
 
-Single queries run on one core; `cpu` is the CPU time of a query, since other work disturbs the clock (`wall`).
+Single queries run on one core; `cpu` is the CPU time of a query, since other load lengthens wall-clock time (`wall`).
 Clients are threads of one process that may use all cores; each sends its next query at once. Their waits can only be
-measured by the clock, so these figures depend more on the machine's other work than the others. Recall compares the
+measured by the clock, so other load on the machine affects these figures more than the others. Recall compares the
 top ten by vectors with numpy's over all vectors.
 """
 

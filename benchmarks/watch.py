@@ -7,7 +7,7 @@ JSON lines are read from a file, searched, filtered at P(link) ≥ 0.5 and writt
 
 `posts_per_cpu_s` is by CPU time of one process with one thread, the best of several runs. `firehose` is the same over
 a pipe into which another process writes 6,000 posts per second, if the index can keep up: the wall-clock time from
-writing a post to its match, which other work on the machine disturbs.
+writing a post to its match, which other load on the machine lengthens.
 """
 
 from __future__ import annotations

@@ -265,9 +265,11 @@ def _refuse_one_value(path: Path, raw: bytes) -> None:
     """Raise InputError for a file that is one JSON value over many lines: all its lines would be bad."""
     start = raw.strip()
     if start == b"{":
-        raise InputError(f"{path} is not JSON lines: objects span lines; make lines of them: jq -c . FILE")
+        raise InputError(f"{path} is not JSON lines: its objects span lines; put each on one: jq -c . FILE")
     if start.startswith(b"[") and start.count(b"[") > start.count(b"]"):
-        raise InputError(f"{path} is one JSON array, not JSON lines; make lines of it: jq -c '.[]' FILE")
+        raise InputError(
+            f"{path} is one JSON array, not JSON lines; put each element on a line: jq -c '.[]' FILE"
+        )
 
 
 def _read_text(path: Path, lines: Iterable[Line], limit: int, name: str) -> Records:

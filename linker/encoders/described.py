@@ -35,7 +35,7 @@ def read_described(folder: Path) -> tuple[ModelConfig, int]:
     settings, path = read_settings(folder, [FORMAT], "linker train"), folder / CONFIG
     kind = settings.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
-        raise InputError(f"{path} names the kind of model {str(kind)[:80]!r}, not one of {', '.join(KINDS)}")
+        raise InputError(f"{path} names the model kind {str(kind)[:80]!r}, not one of {', '.join(KINDS)}")
     config: ModelConfig = configured(KINDS[kind], settings.get("model"), path)
     return config, within("max_length", settings.get("max_length"), path)
 

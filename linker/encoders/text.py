@@ -85,7 +85,7 @@ class TextEncoder:
         compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
         if next(self.module.parameters()).device.type == "cpu" and not shutil.which(compiler):
             raise InputError(
-                f"compiling a model needs a C++ compiler and there is no {compiler}: install one, name another in the "
+                f"compiling a model needs a C++ compiler, but there is no {compiler}: install one, name another in the "
                 "environment variable CXX, or continue without compiling"
             )
         self.module.compile(dynamic=True)

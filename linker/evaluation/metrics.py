@@ -213,7 +213,7 @@ def expected_reciprocal_rank(r: Ranking, cutoff: float) -> Float64Array:
     """
     if r.rel.max(initial=0) > MOST_GAIN:
         raise InputError(
-            f"{r.qrels.source.name}: ERR is defined for relevances of 0 to {MOST_GAIN}, and there is "
+            f"{r.qrels.source.name}: ERR is defined for relevances of 0 to {MOST_GAIN}, but there is "
             f"{r.rel.max()}: map them to that range"
         )
     gains = (r.rel > 0) & (r.rank <= cutoff)

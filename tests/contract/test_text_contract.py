@@ -99,9 +99,8 @@ class InFields:
         self, ids: Sequence[str], texts: Sequence[str], metadata: Sequence[Metadata] | None = None
     ) -> None:
         if len(ids) != len(texts) or len(ids) != len(metadata if metadata is not None else ids):
-            raise IndexesError(
-                "of different lengths"
-            )  # an index with fields takes documents, which have both
+            # An index with fields takes documents, which have both.
+            raise IndexesError("ids, texts and metadata differ in number")
         self.index.add([Document(i, t) for i, t in zip(ids, texts, strict=True)], metadata)
 
     def remove(self, ids: Sequence[str]) -> None:

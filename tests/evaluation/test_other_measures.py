@@ -101,7 +101,7 @@ def test_what_a_name_cannot_say(name: str, reason: str) -> None:
 
 
 def test_err_needs_relevances_up_to_four() -> None:
-    with pytest.raises(InputError, match=r"relevances of 0 to 4, and there is 5"):
+    with pytest.raises(InputError, match=r"relevances of 0 to 4, but there is 5"):
         evaluate({"q": {"a": 5}}, {"q": {"a": 1.0}}, "ERR@20")
 
 

@@ -89,7 +89,7 @@ def test_a_topic_is_compared_by_document_whatever_the_seed() -> None:
 
 @pytest.mark.parametrize("names", [[], ["a"], ["a", "b", "c"], ["a", CONSENSUS]])
 def test_it_takes_two(names: list[str]) -> None:
-    with pytest.raises(InputError, match="name two of those"):
+    with pytest.raises(InputError, match="name two from this ledger"):
         two_reviewers(names)
     assert two_reviewers(["a", "b", "c"], "c", "a") == ("c", "a")
     with pytest.raises(InputError):

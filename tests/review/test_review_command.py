@@ -121,6 +121,6 @@ def test_agreement(folder: Path) -> None:
         {"seed": "s", "id": "d0", "verdicts": ["not", "relevant"], "resolution": "relevant"}
     ]
     assert (
-        "name two of those"
+        "name two from this ledger"
         in linker("review", "agreement", folder / "review.sqlite", "ana", "x", check=1).stderr
     )

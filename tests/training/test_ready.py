@@ -160,7 +160,8 @@ def test_what_all_rows_share_is_said_once() -> None:
         "word-vectors-en"
     }
     shared = (
-        "All rows use the word vectors word-vectors-en with `lsa_dim = 172`, whereas the ready configurations"
+        "All trained models use the word vectors word-vectors-en with `lsa_dim = 172`, whereas the ready "
+        "configurations"
     )
     assert shared in MEASURED
     for name in ready.names():

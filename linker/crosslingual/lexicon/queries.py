@@ -75,7 +75,7 @@ def is_source(where: Path, source: Side, target: Side) -> bool:
         )
     if same_language(source, target):
         raise InputError(
-            f"{source.path} and {target.path} are in one language: searches of {where} need no lexicon"
+            f"{source.path} and {target.path} are in the same language: searches of {where} need no lexicon"
         )
     return found[0]
 

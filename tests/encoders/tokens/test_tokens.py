@@ -272,7 +272,7 @@ def test_word_vectors_for_a_vocabulary(tmp_path: Path) -> None:
         (b"the 1 2 1e99\n", "beyond 1e.09"),
         (b"the\n", r"vectors.txt:1: 0 numbers"),
         (b"the 1 2 3\n\ncat 4 5 6\n", r"vectors.txt:2: 0 numbers"),
-        (b"3 3\nthe 1 2 3\ncat 4 5 6\n", "promises 3 words, it holds 2"),
+        (b"3 3\nthe 1 2 3\ncat 4 5 6\n", "promises 3 words, but the file holds 2"),
         (gzip.compress(GLOVE, mtime=0)[:-5], r"end here.*download the file again"),
         (b"x" * (2**20 + 1), "not a text file of vectors"),
     ],
