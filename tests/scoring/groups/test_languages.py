@@ -82,7 +82,7 @@ def evidence(near: np.ndarray, languages: np.ndarray | None) -> PairEvidence:
     if languages is not None:
         values[:, -1] = near[one, other]
     findings = Findings(one, other, values, np.zeros(len(one), bool))
-    texts = csr_array((count, 1), dtype=np.float32)
+    texts = csr_array(np.zeros((count, 1), np.float32))
     return joined(findings, (texts, np.zeros(1, np.uint64)), np.full(count, np.nan), languages)
 
 
