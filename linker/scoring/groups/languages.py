@@ -18,9 +18,8 @@ from linker.corpora.languages import guess_language
 # Addresses contain words of other languages, such as "com", which is frequent in Portuguese.
 ADDRESS = re.compile(r"[!-~]*[a-z]\.[a-z][!-~]*", re.IGNORECASE)
 ROUNDS = 100  # rounds of EM
-EXPECTED = (
-    40  # the share of pairs of the same story is expected to be as in training as if so many pairs said so
-)
+# The share of pairs of the same story is expected to be as in training, as if so many pairs said so.
+EXPECTED = 40
 LISTED = 10  # a document's nearest by vectors that are always among its candidates
 
 
