@@ -175,7 +175,7 @@ def test_what_teaches_nothing_is_refused(folder: Path, tmp_path: Path) -> None:
             folder / "fr.jsonl", folder / "en.jsonl", train=folder / "links.qrels", out=out, save_model=directory,
             languages="fr-en",
         )  # fmt: skip
-    with pytest.raises(InputError, match="in one language"):
+    with pytest.raises(InputError, match="in the same language"):
         linker.link(
             folder / "en.jsonl", directory, languages="en-en", out=out, save_model=directory, self_train=False
         )

@@ -42,7 +42,7 @@ def test_expected_wrong_is_the_sum_and_the_most_is_by_the_binomial_distribution(
 def test_what_was_decided_or_refused_is_not_offered_nor_is_a_level_of_its_own() -> None:
     rows = rows_of([0.99, 0.98, 0.97], said(0, "relevant"), said(1, "not"), said(2, "not", "", "row"))
     assert offer(rows, NOTHING, 0.95).links == ()
-    with pytest.raises(InputError, match=r"a level of 0.5: choose one of 0.99, 0.95, 0.9, 0.8"):
+    with pytest.raises(InputError, match=r"unsupported level 0.5: choose one of 0.99, 0.95, 0.9, 0.8"):
         offer([], NOTHING, 0.5)
 
 
