@@ -131,7 +131,7 @@ def compared(name: str, work: Path) -> dict[str, Any]:
 
 
 def _own(rival: str) -> str:
-    """Return the form of linker that knows as much as a rival."""
+    """Return the variant of linker that gets the same information as the rival."""
     name, _, vectors = rival.partition(", ")
     if name != TAUGHT_RIVAL:
         return "linker"

@@ -88,7 +88,7 @@ class Samples:
     def of(self, language: str, taught: Taught, dictionary: bool) -> Sample:
         """Return at most 300 training pages as `auto` would see them, with the encoder and with layout."""
         if taught == "pseudo-links" and dictionary:
-            taught = "links"  # with a dictionary, what else is learned from matters less
+            taught = "links"  # with a dictionary, the other training evidence matters less
         path = self.folder / f"{language}.{TaskSetting(taught, dictionary).name}.npz"
         found = kept(path, lambda: _arrays(self._sample(language, taught, dictionary)))
         names = tuple(found["names"].tolist())

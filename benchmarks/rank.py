@@ -94,7 +94,10 @@ def tweets(work: Path) -> dict[str, Any]:
 
 
 def transfer(work: Path) -> dict[str, Any]:
-    """A ranker trained on the other sets, by words, on the held-out set: trees alone, and blended with BM25."""
+    """Evaluate on each set a ranker trained on the other sets, over BM25's candidates.
+
+    Its trees are measured alone, and blended with BM25.
+    """
     sets = {name: _by_words(work, name) for name in SETS}
     rows: dict[str, Any] = {}
     for left_out, (_, test) in sets.items():

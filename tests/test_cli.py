@@ -180,7 +180,7 @@ def test_static_find_goes_on_with_what_was_judged_and_skips(index: Path, tmp_pat
 
 MISTAKES = (
     ("search {none} --text x", 1, "holds no index"),
-    ("search {index}", 2, "give either a text or --queries"),
+    ("search {index}", 2, "give a text or --queries"),
     ("search {index} --text x -k 0", 2, "0"),
     ("search {index} --text x --mode dense", 1, "the index has no vectors"),
     ("search {index} --queries {none}", 1, "none"),

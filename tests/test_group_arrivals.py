@@ -1,4 +1,4 @@
-"""Groups of documents that arrive, and of a killed stream: the groups are those of grouping everything."""
+"""Incremental grouping, also after the stream is killed, gives the same groups as grouping everything at once."""
 
 import os
 import random

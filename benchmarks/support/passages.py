@@ -82,7 +82,7 @@ def statements() -> list[str]:
 
 
 class Precomputed:
-    """An Encoder with precomputed vectors: for a build in row order, for queries by text."""
+    """An encoder that serves precomputed vectors: in row order to a build, looked up by text for queries."""
 
     fingerprint = "precomputed"
 

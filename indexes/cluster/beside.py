@@ -54,7 +54,10 @@ def open_retrievers(manifest: Manifest, rows: Rows) -> tuple[Breaker, RowSearch 
 
 
 def has_field(text: object, field: str) -> bool:
-    """Return whether the server has short values in a metadata field. Raises BackendUnavailableError."""
+    """Return whether a document on the server can be filtered by this metadata field.
+
+    Raises BackendUnavailableError.
+    """
     if not isinstance(text, Breaker) or not isinstance(text.side, ClusterText) or text.is_open:
         raise BackendUnavailableError("the server is not asked for its fields")
     return text.side.index.has_field(field)

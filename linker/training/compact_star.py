@@ -34,7 +34,7 @@ class Types:
 
     @classmethod
     def of(cls, texts: Sequence[np.ndarray[Any, Any]]) -> Types:
-        """Count the distinct tokens of texts of token ids."""
+        """Count the distinct tokens of each text, given as token ids."""
         found = [np.unique(text, return_index=True, return_counts=True) for text in texts]
         width = max(1, *(len(ids) for ids, _, _ in found))
         ids = np.zeros((len(texts), width), dtype=np.int64)

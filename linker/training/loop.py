@@ -39,7 +39,7 @@ SAMPLE = 32  # number of documents in which to count each head's zeros
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The result of a training: steps, epochs begun, and the dev MRR of the saved model (−1 without dev)."""
+    """The result of a training run: steps, epochs begun, and the dev MRR of the saved model (−1 without a dev set)."""
 
     steps: int
     epochs: int
@@ -208,7 +208,7 @@ class _Trainer:
         return multi_similarity(ours @ theirs.T, near, far)
 
     def _cloze(self, rng: np.random.Generator) -> Tensor:
-        """Return the loss of the inverse cloze task: find a document's rest from a window of it (Lee et al.,
+        """Return the loss of the inverse cloze task: find the rest of a document from a window of it (Lee et al.,
         2019)."""
         config = self.config
         rows = rng.choice(self.long, min(config.cloze, len(self.long)), replace=False)

@@ -85,7 +85,7 @@ class OnCluster:
         metadata = [{}] * len(ids) if metadata is None else metadata
         if self.dim:
             if len(metadata) != len(ids):
-                raise ValueError("the number of metadata differs from the number of ids")
+                raise ValueError("the number of metadata records differs from the number of ids")
             texts, vectors = [""] * len(ids), np.asarray(content)
             if len(vectors) != len(ids):
                 raise BadVectorError("the number of vectors differs from the number of ids")
@@ -150,7 +150,7 @@ class Beside:
         vectors = normalised(check_vectors(vectors, self.dim, ids))
         values = [{}] * len(ids) if metadata is None else metadata
         if len(values) != len(ids):
-            raise ValueError("the number of metadata differs from the number of ids")
+            raise ValueError("the number of metadata records differs from the number of ids")
         documents = [Document(id_, "", "", m) for id_, m in zip(ids, values, strict=True)]
         self._writer.add_documents(documents, vectors)
 

@@ -47,7 +47,7 @@ class Sandbox:
         self._held = {}
 
     def hold(self, tree: Tree) -> None:
-        """Write the differences from the current tree."""
+        """Make the folder hold `tree`, writing only what differs."""
         for path in sorted(self._held, reverse=True):
             if path not in tree or (tree[path] is None) != (self._held[path] is None):
                 target = self.folder / path

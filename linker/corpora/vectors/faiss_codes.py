@@ -138,7 +138,7 @@ def transformation(file: File) -> Transformation:
         size = _sizes(file)
         require(size[0] == size[1], "its normalisation is damaged")
         return Transformation(*size, lambda vectors: vectors)
-    raise WrongError(f"it transforms vectors in a way that is not read ({kind!r})")
+    raise WrongError(f"it uses a vector transform that linker does not support ({kind!r})")
 
 
 def _rotation(file: File) -> Transformation:

@@ -43,7 +43,7 @@ def load(path: PathLike) -> Bytes:
 
 
 def loaded(text: bytes, path: PathLike) -> Bytes:
-    """Return text read from `path`, in the form and with the errors of `load`."""
+    """Return `text`, the contents of `path`, as `load` would, with the same errors."""
     return _checked(padded(text if text.endswith(b"\n") else text + b"\n"), path)
 
 

@@ -112,7 +112,11 @@ class _PairCounts:
         return cls(np.zeros(size, np.int64), np.zeros(size, np.int64))
 
     def add(self, ascending: FloatArray, scores: FloatArray, rows: slice = slice(None)) -> None:
-        """Add the counts of one sorted run of pairs to those of the links in `rows`, which have `scores`."""
+        """For each link in `rows`, count the pairs that score higher, and those that score at least as high.
+
+        The counts are added to the earlier ones. `ascending` are the sorted scores of some pairs, `scores` those of the
+        links.
+        """
         self.above[rows] += len(ascending) - np.searchsorted(ascending, scores, "right")
         self.upto[rows] += len(ascending) - np.searchsorted(ascending, scores, "left")
 
@@ -200,7 +204,11 @@ def _result(
 
 
 def _rank_among(scores: FloatArray, group: Int64Array, ascending: bool) -> tuple[Int64Array, Int64Array]:
-    """Return how many links of each link's group score lower (higher unless `ascending`), and at most as high."""
+    """Return, for each link, how many links of its group rank before it, and how many rank before it or tie with it.
+
+    The first count excludes ties; the second includes the link itself. Links rank by ascending score if `ascending`,
+    otherwise by descending score.
+    """
     key = scores if ascending else -scores
     order = np.lexsort((key, group))
     g, s = group[order], key[order]

@@ -124,9 +124,9 @@ def _reasons(posts: Posts, dim: int, links: int) -> list[str]:
         *(
             []
             if "glove" in posts.vectors
-            else [f"word vectors of {dim} dimensions in place of GloVe's of the paper"]
+            else [f"{dim}-dimensional word vectors in place of the paper's GloVe vectors"]
         ),
-        "the first tokens of a text where the author's code keeps the last 1,000",
+        "the first tokens of a text, where the author's code keeps the last 1,000",
         f"{links:,} links allow an mRP of {most:.3f} at most",
     ]
 

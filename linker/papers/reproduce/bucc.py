@@ -43,9 +43,9 @@ MATRIX = "the first step alone: latent vectors of a page, mapped to English ones
 COMPONENTS = 200  # dimensions of each latent space
 PENALTIES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # tried in the ridge regression; the vectors have length 1
 LINKED = (
-    "manual pages and their translations in place of Wikipedia's comparable pages, `hard` cut until the figures of "
-    "LINA.p for French were alike",
-    "MUSE, small in zh, in place of the authors' dictionary",
+    "manual pages and their translations in place of Wikipedia's comparable pages, the `hard` set reduced until "
+    "LINA.p's figures for French matched the published ones",
+    "MUSE (small for Chinese) in place of the authors' dictionary",
     "every English page is a candidate",
 )
 

@@ -24,7 +24,8 @@ DAMAGE = (OSError, ValueError, KeyError, IndexError, TypeError, zipfile.BadZipFi
 ARRAYS = ("one", "other", "values", "last")
 
 Span = tuple[int, int]
-Spans = dict[tuple[int, int], Span | None]  # passages of a document, by the text that they are about
+# (document, other text) → the document's passage that concerns the other text; None: no passage
+Spans = dict[tuple[int, int], Span | None]
 Words = dict[int, tuple[str, ...]]  # words of a group, by its documents
 
 

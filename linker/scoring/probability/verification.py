@@ -152,7 +152,7 @@ def fit_verifier(
     penalty: float | None = None,
     times: int = 1,
 ) -> Verifier:
-    """Return a verifier fitted on linked pages, with their targets among the candidates and without.
+    """Return a verifier fitted on linked pages, both with and without their target among the candidates.
 
     `linked` and `alone` [n, f] are features of `names` from `first_candidates`; `right` [n] says whether the first
     candidates of `linked` are right. `penalty` is the ridge penalty, towards zero or the weights of a `prior`,

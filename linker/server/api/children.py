@@ -43,7 +43,7 @@ async def run(module: str, *arguments: str, body: bytes) -> bytes:
 
 
 def read(body: bytes, module: str, path: str) -> bytes:
-    """Return the contents of a request body; its route is the one with this path in a module.
+    """Validate a request body against the route `path` of `module`, and return the result as lines of JSON.
 
     The first line has the "errors" and, if there are none and the work is for a job, the "request" in a short form:
     its lists truncated to MOST_SHOWN values. The specification of the job follows, so that the server need not read

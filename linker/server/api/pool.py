@@ -73,7 +73,7 @@ class FairPool:
         """
         one = Waiting[Callable[[], T], T](call)
         if self._held[one.owner] >= self._threads + self.waiting:
-            raise BusyError("too many requests wait for an answer: try again later")
+            raise BusyError("too many requests are waiting: try again later")
         self._held[one.owner] += 1
         self._queues.setdefault(one.owner, deque()).append(one)
         self._begin()

@@ -15,7 +15,7 @@ def serve(
     directories: Annotated[list[Path], Opt(
         "Folder of reviews (may be new), one review, or an index; with --api, also several.", "",
         metavar="DIR...")],
-    api: Annotated[bool, Opt("Also answer programs: the HTTP API.", "--api")] = False,
+    api: Annotated[bool, Opt("Also serve the HTTP API for programs.", "--api")] = False,
     host: Annotated[str, Opt(
         "Address to listen on; one that others can reach needs --token-file or --proxy-header.")] = "127.0.0.1",
     port: Annotated[int, Opt("Port to listen on; 0: any that is free.", low=0, high=65535)] = 8000,

@@ -79,7 +79,7 @@ class Gate:
 
 
 class _Sent:
-    """`send` with the headers of every answer; it remembers the status."""
+    """Wrap `send`: add the headers common to all responses, and record the status."""
 
     def __init__(self, send: Send, asked: Asked) -> None:
         self._send, self._asked = patient(send, asked.idle), asked

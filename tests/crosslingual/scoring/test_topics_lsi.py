@@ -36,7 +36,7 @@ def test_partners_agree_on_the_topic_and_an_empty_page_has_the_prior() -> None:
     model = fit_topics((first[:150], second[:150]), 2, alpha_sum=1.0)
     a, b = model.fold_in(first[150:], 0), model.fold_in(second[150:], 1)
     assert (a.argmax(axis=1) == b.argmax(axis=1)).mean() >= 0.95
-    # Topics have no names: whatever the number of a topic, it must separate the pages.
+    # Topic indices are arbitrary: the topics must separate the pages whichever index each one gets.
     agreement = (a.argmax(axis=1) == topic[150:]).mean()
     assert max(agreement, 1 - agreement) >= 0.95
     np.testing.assert_allclose(model.fold_in(sp.csr_array((2, 40)), 0), 0.5)

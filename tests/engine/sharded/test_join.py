@@ -90,7 +90,9 @@ def test_programs_search_and_find_in_it_and_cannot_change_it(tmp_path: Path, sha
         assert api.get("/v1/documents/b1").json()["id"] == "b1"
         refused = api.put("/v1/documents/x", json={"text": "y"})
         assert refused.status_code == 400
-        assert refused.json()["detail"].startswith("a.index, b.index are open together, for reading only")
+        assert refused.json()["detail"].startswith(
+            "a.index, b.index are open together, which allows reading only"
+        )
         shards[1].rename(tmp_path / "away")
         api.get("/v1/indexes")
         answer = api.post("/v1/search", json={"text": "banel kidom"}).json()

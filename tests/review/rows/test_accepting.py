@@ -1,4 +1,4 @@
-"""Accepting unread: worked numbers, and simulations of both bounds with everything random except the claim."""
+"""Accepting rows unread: worked examples, and simulations of both bounds on random data."""
 
 import math
 

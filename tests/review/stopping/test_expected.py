@@ -55,7 +55,7 @@ def test_what_is_left_is_a_sum_of_probabilities_with_its_error() -> None:
     ]
     beyond = 100 * expit(model.log_odds(-2.0, 100, linked=False))
     assert left.expected == pytest.approx(sum(chances) + beyond)
-    # The standard error of the fit, by moving the weights along draws from its normal approximation.
+    # The standard error, estimated by drawing weights from the normal approximation of the fit.
     near = np.linalg.inv(
         (reads(300)[0].T * (p := expit(reads(300)[0] @ model.weights)) * (1 - p)) @ reads(300)[0]
         + np.diag(FIRMNESS)

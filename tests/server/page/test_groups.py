@@ -1,4 +1,5 @@
-"""Groups as pages: made by a job, merged, split and moved, undone, seeds, tables, and the pairs of a promise."""
+"""The pages for groups: creating them in a job; merging, splitting, moving and undoing; seeds; tables; and judging
+pairs for a guarantee of precision."""
 
 import csv
 import io

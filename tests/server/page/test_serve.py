@@ -28,7 +28,7 @@ def test_it_prints_its_address_and_ends_in_peace_and_when_killed_leaves_no_lock(
 def test_an_index_is_served_with_its_ledger_and_learner_is_loaded_before_anybody_asks(folder: Path) -> None:
     with served(folder / "floods" / "index") as server:
         with urllib.request.urlopen(server.address + "/p/index/judge") as answer:
-            assert b'name="name"' in answer.read()  # the reviewer's name is asked first
+            assert b'name="name"' in answer.read()  # the page first asks for the reviewer's name
         loaded, end = Path(f"/proc/{server.pid}/maps"), time.monotonic() + 120
         while "_liblinear" not in loaded.read_text(encoding="utf-8"):  # the part loaded last
             assert time.monotonic() < end

@@ -207,7 +207,7 @@ def _is_closed(one: socket.socket, log: Log) -> bool:
 
 
 def _evaluate(address: str, log: Log, ended: threading.Event) -> None:
-    """Request evaluations of some tenths of a second (30 measures over all orders of ties), two at a time."""
+    """Request evaluations that take a few tenths of a second each (30 measures, ties in all orders), two at a time."""
     topics, documents = [f"q{n}" for n in range(50)], range(200)
     body = json.dumps({
         "qrels": {q: {f"d{m}": m % 2 for m in documents} for q in topics},

@@ -81,7 +81,7 @@ DETAILS = {
     429: "Too many requests; Retry-After says when to ask again.",
     500: "The fault is the server's; its log describes it under the request id.",
     501: "The server lacks an optional package.",
-    503: "A retriever is unavailable, another process is writing, or too many requests wait; try again later.",
+    503: "A retriever is unavailable, another process is writing, or too many requests are waiting; try again later.",
     504: "There was no answer in time.",
 }
 ALWAYS = (400, 401, 403, 404, 408, 413, 415, 421, 422, 429, 500, 503, 504)

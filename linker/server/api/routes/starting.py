@@ -136,7 +136,7 @@ class LinkRequest(Model):
     @model_validator(mode="after")
     def _both_languages(self) -> LinkRequest:
         if (self.source.language is None) != (self.target.language is None):
-            raise ValueError("name the language of both sides, or of none")
+            raise ValueError("name the language of both collections, or of neither")
         return self
 
     def spec(self) -> dict[str, Any]:

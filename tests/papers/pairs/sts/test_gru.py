@@ -1,4 +1,5 @@
-"""The GRU with its reset gate before U: a loop over units, positions and steps; and how it differs from torch's."""
+"""The GRU that applies its reset gate before U, against a plain loop over units, positions and steps; and how it
+differs from torch's GRU."""
 
 import math
 from typing import Any
