@@ -36,7 +36,7 @@ def test_a_text_needs_no_option_and_a_mistake_is_a_line(index: Path, tmp_path: P
     assert plain == named
     for given in (["banel", "--text", "deras"], ["--text", "banel", "--text", "deras"]):
         assert "give one text" in linker("search", index, *given, check=2).stderr
-    assert "either a text or --queries" in linker("search", index, check=2).stderr
+    assert "give a text or --queries" in linker("search", index, check=2).stderr
     assert (
         "is a file, not the directory of an index"
         in linker("search", tmp_path / "c.jsonl", "banel", check=1).stderr

@@ -88,7 +88,7 @@ def test_link_decides_together_in_one_language(api: TestClient) -> None:
     }
     assert all(0 <= result["no_match"][f"source{n}"] <= 1 for n in range(3))
     one_language = {**sides, "source": {**sides["source"], "language": "en"}}
-    assert "of both sides" in api.post("/v1/link", json=one_language).text
+    assert "of both collections" in api.post("/v1/link", json=one_language).text
 
 
 def test_group_puts_texts_and_documents_of_an_index_together(api: TestClient) -> None:
