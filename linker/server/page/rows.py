@@ -104,7 +104,10 @@ def undo(request: Request, opened: InReview, reader: Reader, view: Viewed) -> Re
 def accept(
     request: Request, opened: InReview, reader: Reader, view: Viewed, count: Annotated[int, Form()]
 ) -> Response:
-    """Accept the best candidates of the undecided rows at a level; refuse if their number is no longer `count`."""
+    """Accept the best candidates of all undecided rows at the level shown.
+
+    Nothing is accepted if there are no longer `count` of them.
+    """
     tell = translate(request)
     offered = matching.offer_of(opened, matching.rows_of(opened, reader.reviewer), view.level)
     if offered is None or len(offered.links) != count or offered.under_way:
