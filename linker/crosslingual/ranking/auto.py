@@ -13,8 +13,9 @@ import numpy as np
 
 from indexes.dtypes import Float64Array, Int64Array
 from linker.crosslingual.ranking.describing import describe
+from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.folds import FOLDS, divisions_of, folds_of
-from linker.crosslingual.ranking.interface import Evidence, Learned
+from linker.crosslingual.ranking.interface import Learned
 from linker.crosslingual.ranking.learning import list_size, out_of_fold
 from linker.scoring.ranking.described import Described, Fold
 from linker.scoring.ranking.fitting import FEWEST, Fitted, learn_ranker
@@ -55,7 +56,7 @@ class Solution:
 
 
 def solve(
-    evidence: Evidence,
+    evidence: AllEvidence,
     links: Int64Array,
     *,
     folds: int = FOLDS,
@@ -74,7 +75,7 @@ def solve(
 
 
 def relearn(
-    evidence: Evidence,
+    evidence: AllEvidence,
     links: Int64Array,
     extra: Int64Array,
     unlinked: Int64Array,
@@ -108,7 +109,7 @@ def relearn(
 
 
 def describe_unlinked(
-    evidence: Evidence,
+    evidence: AllEvidence,
     links: Int64Array,
     extra: Int64Array,
     unlinked: Int64Array,

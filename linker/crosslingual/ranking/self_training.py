@@ -8,8 +8,8 @@ import numpy as np
 
 from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from linker.crosslingual.ranking.auto import Solution, relearn
+from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.folds import FOLDS
-from linker.crosslingual.ranking.interface import Evidence
 from linker.scoring.ranking.described import Described
 from linker.scoring.ranking.fitting import FEWEST
 
@@ -20,7 +20,7 @@ LEARNED = "lsi.z"  # a score learned only from links
 
 
 def self_train(
-    evidence: Evidence,
+    evidence: AllEvidence,
     links: Int64Array,
     first: Solution,
     *,
