@@ -30,12 +30,12 @@ from linker.crosslingual.scoring.scores import (
     common,
     cosine,
     coverage,
-    ones,
     synonyms,
     synonyms_backward,
     tfidf,
     translation_model,
 )
+from linker.crosslingual.scoring.sparse import ones
 from linker.crosslingual.scoring.stages import Stages
 from linker.scoring.ranking.calibrated import Calibrated
 

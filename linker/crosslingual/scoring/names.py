@@ -11,7 +11,7 @@ from linker.crosslingual.pages.pages import Pages, Terms, count_terms
 from linker.crosslingual.pages.surface import letters, romanise
 from linker.crosslingual.scoring.comparability import idf
 from linker.crosslingual.scoring.products import Restrictable, WeightedProduct
-from linker.crosslingual.scoring.scores import scale_columns
+from linker.crosslingual.scoring.sparse import scale_columns
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
