@@ -10,7 +10,6 @@ import numpy as np
 from indexes.dtypes import BoolArray, Int64Array
 from linker.base.errors import InputError
 from linker.base.logs import logger
-from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.auto import Solution
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.saved import LinkModel
@@ -129,15 +128,9 @@ def _without(task: Task, known: BoolArray, taken: Int64Array) -> TaskPart:
     rest = rest[np.isin(rest[:, 0], rows) & np.isin(rest[:, 1], columns)]
     train = np.stack([np.searchsorted(rows, rest[:, 0]), np.searchsorted(columns, rest[:, 1])], axis=1)
     return TaskPart(
-        replace(task, source=_only(task.source, rows), target=_only(task.target, columns), train=train),
+        replace(
+            task, source=task.source.at(rows.tolist()), target=task.target.at(columns.tolist()), train=train
+        ),
         rows,
         columns,
-    )
-
-
-def _only(pages: Pages, rows: Int64Array) -> Pages:
-    return Pages(
-        tuple(pages.ids[row] for row in rows.tolist()),
-        tuple(pages.texts[row] for row in rows.tolist()),
-        pages.language,
     )

@@ -14,7 +14,7 @@ import numpy as np
 from indexes.dtypes import Float64Array, Int64Array
 from linker.crosslingual.ranking.describing import describe
 from linker.crosslingual.ranking.evidence import AllEvidence
-from linker.crosslingual.ranking.folds import FOLDS, divisions_of, folds_of
+from linker.crosslingual.ranking.folds import divisions_of, folds_of
 from linker.crosslingual.ranking.interface import Learned
 from linker.crosslingual.ranking.learning import list_size, out_of_fold
 from linker.scoring.ranking.described import Described, Fold
@@ -59,7 +59,6 @@ def solve(
     evidence: AllEvidence,
     links: Int64Array,
     *,
-    folds: int = FOLDS,
     seed: int = 0,
     expected: float | None = None,
     advance: Callable[[int], object] = lambda done: None,
@@ -71,7 +70,7 @@ def solve(
     pooled ranker and there are fewer than 20 links.
     """
     unlinked = np.setdiff1d(np.arange(len(evidence.source)), links[:, 0])
-    return relearn(evidence, links, NOTHING, unlinked, folds, seed, expected, advance)
+    return relearn(evidence, links, NOTHING, unlinked, seed, expected, advance)
 
 
 def relearn(
@@ -79,7 +78,6 @@ def relearn(
     links: Int64Array,
     extra: Int64Array,
     unlinked: Int64Array,
-    folds: int,
     seed: int,
     expected: float | None = None,
     advance: Callable[[int], object] = lambda done: None,
@@ -96,7 +94,6 @@ def relearn(
             unlinked,
             extra=extra,
             learned=learned,
-            folds=folds,
             seed=seed,
             divisions=divisions,
             advance=advance,

@@ -9,7 +9,6 @@ import numpy as np
 from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from linker.crosslingual.ranking.auto import Solution, relearn
 from linker.crosslingual.ranking.evidence import AllEvidence
-from linker.crosslingual.ranking.folds import FOLDS
 from linker.scoring.ranking.described import Described
 from linker.scoring.ranking.fitting import FEWEST
 
@@ -24,7 +23,6 @@ def self_train(
     links: Int64Array,
     first: Solution,
     *,
-    folds: int = FOLDS,
     seed: int = 0,
     expected: float | None = None,
 ) -> tuple[Solution, list[dict[str, Any]]]:
@@ -40,7 +38,7 @@ def self_train(
         extra = sure(best)
         if len(extra) < FEWEST or len(np.intersect1d(extra[:, 0], best.extra[:, 0])) == len(extra):
             break
-        answer = relearn(evidence, links, extra, best.lists.rows, folds, seed, expected)
+        answer = relearn(evidence, links, extra, best.lists.rows, seed, expected)
         before, after = (retrieval(x.lists, extra) for x in (best, answer))
         likelier = len(links) < FEWEST or answer.quality > best.quality
         kept = likelier and _clearly_better(after, before)

@@ -18,7 +18,6 @@ from linker.crosslingual.scoring.sparse import ones, scale_columns, stochastic, 
 from linker.crosslingual.scoring.split_product import SplitProduct
 
 Weighting = Literal["binary", "idf"]
-Direction = Literal["both", "forward", "backward"]
 
 
 def idf(terms: Terms) -> Float32Array:
@@ -36,29 +35,20 @@ def comparability(
     *,
     known: tuple[BoolArray, BoolArray] | None = None,
     weighting: Weighting = "idf",
-    direction: Direction = "both",
 ) -> Blocks:
     """Return Li & Gaussier's M for two collections. `relation`: CSR [v source, v target], non-zero for translations.
 
     `known`: the terms that count in the denominator, bool [v source] and [v target] (`Lexicon.known`); by default the
     terms of the relation, which excludes words whose translations are on no page.
-    `weighting`: with "idf", a hit counts the `idf` of its term in its own collection. `direction`: "forward" looks up
-    only the source's words in the target (M_fe), "backward" only the target's words in the source (M_ef).
+    `weighting`: with "idf", a hit counts the `idf` of its term in its own collection.
     """
     links = ones(relation)
     known_source, known_target = known or (_sums(links, 1) > 0, _sums(links, 0) > 0)
     w, v = (idf(source), idf(target)) if weighting == "idf" else (None, None)
-    hits = []
-    source_mass, target_mass = (np.zeros(terms.present.shape[0], np.float32) for terms in (source, target))
-    if direction != "backward":
-        x = _weighted(_restricted(source, known_source), w)
-        source_mass = _sums(x, 1)
-        hits.append(SplitProduct.of(x, ones(target.present @ links.T.tocsr())))
-    if direction != "forward":
-        y = _restricted(target, known_target)
-        target_mass = _sums(_weighted(y, v), 1)
-        hits.append(SplitProduct.of(_weighted(ones(source.present @ links), v), y))
-    return Blocks(tuple(hits), source_mass, target_mass)
+    x, y = _weighted(_restricted(source, known_source), w), _restricted(target, known_target)
+    forward = SplitProduct.of(x, ones(target.present @ links.T.tocsr()))
+    backward = SplitProduct.of(_weighted(ones(source.present @ links), v), y)
+    return Blocks((forward, backward), _sums(x, 1), _sums(_weighted(y, v), 1))
 
 
 def translated_cosine(source: Terms, target: Terms, relation: csr_array) -> SplitProduct:

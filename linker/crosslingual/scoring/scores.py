@@ -107,11 +107,10 @@ def translation_model(source: Terms, target: Terms, translations: sp.csr_array) 
 
 def common(source: Terms, target: Terms) -> WeightedProduct:
     """Return the tf-idf cosine [n, m] over the terms of both vocabularies, with the target's idf."""
-    shared = sorted(source.position.keys() & target.position.keys())
-    columns = [source.position[t] for t in shared]
-    right = target.counts[:, [target.position[t] for t in shared]]
+    columns, others = source.common(target)
+    right, shared = target.counts[:, others], tuple(target.vocabulary[i] for i in others)
     del target  # frees memory: n-gram counts are the largest part of a task
-    weights = idf(Terms(tuple(shared), right))
+    weights = idf(Terms(shared, right))
     right = weighted_by(right, weights)
     left = source.counts[:, columns]
     del source
