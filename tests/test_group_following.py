@@ -97,9 +97,9 @@ def test_a_killed_stream_of_appended_documents_logs_every_change_once(tmp_path: 
         tmp_path / "groups.jsonl.changes.jsonl",
     )
     child: subprocess.Popen[bytes] | None = None
-    for number in range(70, len(documents), 5):
+    for number in range(70, len(documents), 10):
         with posts.open("a") as file:
-            for d in documents[number : number + 5]:
+            for d in documents[number : number + 10]:
                 file.write(json.dumps({"id": d.id, "text": d.text, **d.metadata}) + "\n")
         child = child or start(posts, out)
         time.sleep(rng.uniform(0, 3))

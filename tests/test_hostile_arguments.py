@@ -150,9 +150,8 @@ FEW = ("binary", "deep", "strange name", "zero", "missing")
 # One command of each reader of files gets every kind, the others the commonest.
 READERS = (
     "search index", "search queries", "find seeds", "find judgements", "find ledger", "link dictionary",
-    "evaluate qrels", "evaluate run", "evaluate-pairs articles", "evaluate-pairs links", "evaluate-pairs ids",
-    "index build", "index build out", "index delete index", "index delete ids", "index join", "bucc prepare",
-    "review import", "review import ledger",
+    "evaluate qrels", "evaluate run", "evaluate-pairs articles", "evaluate-pairs links", "index build",
+    "index build out", "index delete ids", "bucc prepare", "review import",
 )  # fmt: skip
 # These accept a missing file or an empty folder.
 CREATED = {

@@ -26,9 +26,14 @@ def defined(*names: str) -> Told:
     return lambda node: isinstance(node, ast.FunctionDef) and node.name.strip("_") in names
 
 
-def written(kind: type[ast.expr], pattern: str) -> Told:
-    """Return whether a node is of this kind and matches this pattern, as written by `ast.unparse`."""
-    return lambda node: isinstance(node, kind) and re.fullmatch(pattern, ast.unparse(node)) is not None
+def logistic_loss(node: ast.AST) -> bool:
+    """Return whether a node is a call `np.logaddexp(0, -…)`."""
+    return called("logaddexp", 2)(node) and ast.unparse(node).startswith("np.logaddexp(0, -")
+
+
+def folds(node: ast.AST) -> bool:
+    """Return whether a node is a permutation modulo a number of folds."""
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and called("permutation")(node.left)
 
 
 def errors_by_kind(node: ast.AST) -> bool:
@@ -65,10 +70,10 @@ ONCE: dict[str, tuple[Told, set[str]]] = {
         defined("mrr", "first_ranks", "reciprocal_ranks"), {"linker/evaluation/first_ranks.py"},
     ),
     "logistic regression": (
-        written(ast.Call, r"np\.logaddexp\(0, -.*\)"), {"linker/scoring/probability/logistic.py"},
+        logistic_loss, {"linker/scoring/probability/logistic.py"},
     ),
     "random folds": (
-        written(ast.BinOp, r".*\.permutation\(.*\) % .*"), {"linker/evaluation/significance.py"},
+        folds, {"linker/evaluation/significance.py"},
     ),
     "the words of a text": (
         word,

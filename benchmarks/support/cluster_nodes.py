@@ -71,8 +71,8 @@ def cluster(network: Network, disk: Path) -> Iterator[Cluster]:
         }
         nodes = [
             Node(
-                folder / f"node{n}", PORT, common, {"ES_JAVA_OPTS": HEAP}, host=network.address(n),
-                inside=network.inside(n),
+                folder / f"node{n}", PORT, common, {"ES_JAVA_OPTS": f"{HEAP} {elastic_server.QUICK}"},
+                host=network.address(n), inside=network.inside(n),
             )
             for n in range(NODES)
         ]  # fmt: skip

@@ -70,7 +70,7 @@ def test_renaming_and_shuffling_change_nothing(corpus: Twin, method: str) -> Non
     first = link(given, method)
     expected = by_name(given, first, {})
     assert sum(map(bool, expected.values())) >= (0 if method in ("hapax", "pivot") else 30)
-    for seed in range(2):
+    for seed in range(1 if method in ("auto", "cascade") else 2):  # these take seconds
         other, names = renamed(given, seed)
         again = link(other, method)
         assert by_name(other, again, names) == expected
@@ -131,8 +131,7 @@ def test_the_order_is_that_of_the_content(corpus: Twin) -> None:
 
 
 def test_another_seed_is_another_draw(corpus: Twin) -> None:
+    """That one seed gives the same result twice follows from the same links under other ids."""
     given = task(corpus, "auto")
-    seeds = [replace(given, options=Options(seed=seed)) for seed in (0, 0, 1)]
-    first, same, other = (link(t, "auto").candidates.scores for t in seeds)
-    np.testing.assert_array_equal(first, same)
+    first, other = (link(replace(given, options=Options(seed=s)), "auto").candidates.scores for s in (0, 1))
     assert (first != other).any()

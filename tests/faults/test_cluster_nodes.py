@@ -81,7 +81,7 @@ def test_failures_and_silence_are_counted() -> None:
 
 
 @pytest.mark.slow
-def test_a_node_killed_under_clients_loses_nothing_and_shows_nothing_wrong() -> None:
+def test_a_master_killed_under_clients_loses_nothing_and_shows_nothing_wrong() -> None:
     elastic_server.require(nodes=3)
     try:
         namespaces.check()

@@ -90,7 +90,7 @@ def test_killed_at_each_point(change: str, folder: Path, worker: Worker, tmp_pat
     after = content(out)
     assert (after == before) == (change == "merge")
     for point, times in passed.items():
-        for passing in sorted({(times + 1) // 2, times}):
+        for passing in sorted({(times + 1) // 2, times} if change != "build fields" else {times}):
             begin(change, folder, out)
             assert worker.ask(change, *given, out, fault=f"{point}:{passing}")["status"] == KILLED
             committed = content(out) if (out / manifests.NAME).exists() else None

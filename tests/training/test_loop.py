@@ -76,14 +76,13 @@ def test_words_are_dropped_at_their_rate_and_keep_their_order() -> None:
     assert list(left) == sorted(left)
 
 
-@pytest.mark.parametrize("steps", [3, 20])
-def test_killed_and_resumed_equals_uninterrupted(whole: Path, tmp_path: Path, steps: int) -> None:
+def test_killed_and_resumed_equals_uninterrupted(whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "model"
     with subprocess.Popen([sys.executable, TINY, out], stderr=subprocess.DEVNULL) as process:
         metrics = out / "training/metrics.jsonl"
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline and process.poll() is None:
-            if metrics.exists() and metrics.read_text().count('"loss"') >= steps:
+            if metrics.exists() and metrics.read_text().count('"loss"') >= 13:
                 break
         process.send_signal(signal.SIGKILL)
     folders.load(out)  # any written model is usable

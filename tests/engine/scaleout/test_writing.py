@@ -18,7 +18,7 @@ from indexes.cluster.client import ElasticSettings
 from indexes.cluster.index import ClusterIndex
 from linker.base.errors import LinkerError
 from tests.contract.cluster import addresses
-from tests.engine.scaleout.encoders import ChangingEncoder, CountingEncoder, DyingEncoder, FailingEncoder
+from tests.engine.scaleout.encoders import ChangingEncoder, CountingEncoder, FailingEncoder
 from tests.engine.scaleout.support import build, content
 from tests.helpers import ROOT, HashEncoder
 
@@ -42,29 +42,11 @@ def local(corpora: list[Path], address: Callable[[], str]) -> dict[str, Any]:
     return expected
 
 
-def test_the_index_is_that_of_one_process(
-    corpora: list[Path], local: dict[str, Any], address: Callable[[], str]
-) -> None:
-    where = address()
-    report = build(corpora, where, HashEncoder(), engine="ray", vectors="flat")
-    assert (report.documents, report.added, report.quarantined) == (618, 618, 12)
-    assert content(where) == local
-
-
 def test_without_an_encoder_too(corpora: list[Path], address: Callable[[], str]) -> None:
     one, many = address(), address()
     build(corpora, one, None, engine="local")
     build(corpora, many, None, engine="ray")
     assert content(many) == content(one)
-
-
-def test_a_worker_that_is_killed_leaves_its_batch_to_another(
-    corpora: list[Path], local: dict[str, Any], address: Callable[[], str], tmp_path: Path
-) -> None:
-    where, text = address(), local["documents"][300].full_text
-    build(corpora, where, DyingEncoder(text, tmp_path / "died"), engine="ray", vectors="flat")
-    assert (tmp_path / "died").exists()
-    assert content(where) == local
 
 
 def test_workers_that_are_killed_from_outside_while_they_write(
@@ -81,8 +63,9 @@ def test_workers_that_are_killed_from_outside_while_they_write(
 
     killer = threading.Thread(target=kill)
     killer.start()
-    build(corpora, where, encoder, engine="ray", vectors="flat")
+    report = build(corpora, where, encoder, engine="ray", vectors="flat")
     killer.join()
+    assert (report.documents, report.added, report.quarantined) == (618, 618, 12)
     assert content(where) == local
 
 

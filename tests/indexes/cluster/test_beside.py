@@ -76,7 +76,7 @@ def differences(engine: Engine) -> list[str]:
     return compare(engine.directory, manifests.load(engine.directory)).damage
 
 
-@pytest.mark.parametrize("vectors", ["flat", "elastic-flat", "elastic-hnsw", "elastic-int8_hnsw"])
+@pytest.mark.parametrize("vectors", ["flat", "elastic-flat", "elastic-int8_hnsw"])
 def test_moving_to_the_server_changes_no_answer(make: Make, tmp_path: Path, vectors: str) -> None:
     mine = make(vectors)
     assert_same_answers(mine, embedded(tmp_path), tmp_path)

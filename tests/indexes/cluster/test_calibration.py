@@ -153,6 +153,7 @@ def test_p_comes_from_the_servers_scores(
         building.create(tmp_path / "index", elastic=settings)
         engine = Engine(tmp_path / "index")
         engine.add(documents())
+        asked = asked[:FEW]
         folder.save(engine.calibrate(asked, judged), tmp_path / "calibration")
         engine.store_calibration(tmp_path / "calibration")
         answer = engine.search([q.text for q in asked], 3)

@@ -90,9 +90,8 @@ def test_the_command_joins_and_rebuilds(address: Callable[[], str], tmp_path: Pa
     assert "leave out --url" in linker("index", "rebuild", both, "--url", "http://[::1]", check=2).stderr
 
 
-@pytest.mark.parametrize("vectors", ["flat", "hnsw"])
-def test_a_rebuilt_index_is_the_same(make: Make, tmp_path: Path, vectors: str) -> None:
-    engine, texts = make(vectors), documents(120, folder=tmp_path)
+def test_a_rebuilt_index_is_the_same(make: Make, tmp_path: Path) -> None:
+    engine, texts = make("hnsw"), documents(120, folder=tmp_path)
     engine.add(texts[:100])
     engine.add(texts[100:])
     engine.delete(["d5"])

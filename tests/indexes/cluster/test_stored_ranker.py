@@ -41,7 +41,7 @@ def same(mine: Answer, theirs: Answer) -> None:
 
 @pytest.mark.parametrize(
     ("vectors", "settings"),
-    [("none", {}), ("flat", {}), ("none", {"date_field": "date", "direction": "before"})],
+    [("flat", {}), ("none", {"date_field": "date", "direction": "before"})],
 )
 def test_a_ranker_learns_and_ranks_as_in_a_directory(
     make: Make, tmp_path: Path, vectors: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -82,9 +82,6 @@ def test_a_ranker_follows_the_documents(make: Make, tmp_path: Path) -> None:
         writer.remove([d.id for d in documents() if d.id != best])
         writer.commit()
     assert other.search(asked[0].text, 3).hits[0].ids == ("copy",)
-
-
-pytest.importorskip("lightgbm")
 
 
 @pytest.mark.parametrize("positions", [True, False])

@@ -117,8 +117,8 @@ def test_looking_at_any_time_costs_at_most_a_tenth_more_without_a_find(
 
 @pytest.mark.parametrize(("every", "audits"), [(0, True), (3, False), (4, True)])
 def test_the_bound_seldom_errs_whatever_is_read_in_between(every: int, audits: bool) -> None:
-    """200 reviews whose queue never finds hidden documents: a bound is ever wrong in at most .05 of them."""
-    wrong, reviews = 0, 200
+    """100 reviews whose queue never finds hidden documents: a bound is ever wrong in at most .05 of them."""
+    wrong, reviews = 0, 100
     for seed in range(reviews):
         chance = random.Random(seed)
         hidden, seen = chance.randint(5, 40), chance.randint(5, 40)

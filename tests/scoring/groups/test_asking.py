@@ -42,9 +42,9 @@ def test_groups_of_one_probability_are_kept_together_and_all_samples_spend_five_
 
 @pytest.mark.parametrize("bias", [0.0, -0.05, -0.12])
 def test_a_promise_is_kept_however_wrong_the_probabilities_are(bias: float) -> None:
-    """In 200 corpora, pairs are right less often than their probability says: the difference is `bias`."""
+    """In 100 corpora, pairs are right less often than their probability says: the difference is `bias`."""
     rng, broken, certified = np.random.default_rng(7), 0, 0
-    for trial in range(200):
+    for trial in range(100):
         found = groups([8] * 40, rng.uniform(0.86, 1, 40).round(2).tolist())
         asked = sample(found, 0.9, 1, trial)
         if asked is None:
@@ -57,8 +57,8 @@ def test_a_promise_is_kept_however_wrong_the_probabilities_are(bias: float) -> N
         if passes(len(said), sum(said), asked.of, 0.9, 1):
             certified += 1
             broken += bool(np.mean(list(right.values())) < 0.9)
-    assert broken <= 0.05 * 200
-    assert certified > 100 if not bias else certified < 100
+    assert broken <= 0.05 * 100
+    assert certified > 50 if not bias else certified < 50
 
 
 def stories_of(rng: np.random.Generator, groups: int = 60, size: int = 4, apart: int = 3000) -> Stories:
@@ -103,9 +103,9 @@ def test_no_pairs_are_no_error() -> None:
 
 @pytest.mark.parametrize("bias", [0.5, 1.0, 3.0])
 def test_the_interval_of_the_recall_is_valid_however_wrong_the_probabilities_are(bias: float) -> None:
-    """In 200 corpora, pairs between groups are right `bias` times as often as their probability says."""
+    """In 100 corpora, pairs between groups are right `bias` times as often as their probability says."""
     rng, covered, widths = np.random.default_rng(5), 0, []
-    for trial in range(200):
+    for trial in range(100):
         stories = stories_of(rng)
         ids = [f"d{i}" for i in range(len(stories.labels))]
         found = strata(stories, ids, trial)
@@ -122,5 +122,5 @@ def test_the_interval_of_the_recall_is_valid_however_wrong_the_probabilities_are
         covered += low <= truth <= high
         widths.append(high - low)
         assert low <= said <= high
-    assert covered >= 0.95 * 200
+    assert covered >= 0.95 * 100
     assert np.mean(widths) < 0.5

@@ -89,7 +89,7 @@ def wait(until: Callable[[], bool]) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="there is no /proc")
-def test_a_killed_worker_is_replaced_and_the_metrics_forget_it(directory: Path) -> None:
+def test_a_killed_worker_is_replaced_and_all_end_with_their_supervisor(directory: Path) -> None:
     with serving(directory) as server:
         before = server.workers
         assert len(before) == 2
@@ -103,17 +103,22 @@ def test_a_killed_worker_is_replaced_and_the_metrics_forget_it(directory: Path) 
         for _ in range(50):
             assert server.found("rain") == ["a"]
         assert killed not in server.memory()
-        assert server.end() == 0
-    assert not any(Path(f"/proc/{pid}").exists() for pid in before)
+        workers = server.workers
+        server.kill()
+        wait(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in workers))
     assert "a worker has ended and is replaced" in server.errors and f"pid={killed}" in server.errors
     assert server.errors.count("a worker has ended") == 1
 
 
 def test_commits_and_signals_reach_all_workers(tmp_path: Path) -> None:
+    """Commits are followed although nobody searches, and Ctrl-C ends all workers."""
     directory = make(tmp_path / "all" / "news")
     with serving(tmp_path / "all") as server:
         with Engine.open(directory) as engine:
             engine.add([Document("c", "rain again")])
+            generation = engine.collection.manifest.generation
+        # with several workers, the metrics report the oldest one's
+        wait(lambda: f'linker_generation{{index="news"}} {generation}.0' in server.get("/metrics"))
         for _ in range(20):
             assert set(server.found("rain")) == {"a", "c"}
         make(tmp_path / "all" / "more")
@@ -129,27 +134,9 @@ def test_commits_and_signals_reach_all_workers(tmp_path: Path) -> None:
             except urllib.error.HTTPError:
                 found = 0
             assert time.monotonic() < end
-        assert server.end() == 0
-        assert server.errors.count("reloaded indexes=2") == 2
-
-
-def test_workers_end_with_their_supervisor(directory: Path) -> None:
-    with serving(directory) as server:
-        workers = server.workers
-        server.kill()
-        wait(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in workers))
-
-
-def test_commits_are_followed_although_nobody_searches_and_ctrl_c_ends_all(tmp_path: Path) -> None:
-    directory = make(tmp_path / "news")
-    with serving(directory) as server:
-        with Engine.open(directory) as engine:
-            engine.add([Document("c", "rain again")])
-            generation = engine.collection.manifest.generation
-        # with several workers, the metrics report the oldest one's
-        wait(lambda: f'linker_generation{{index="news"}} {generation}.0' in server.get("/metrics"))
         workers = server.workers
         assert server._end(signal.SIGINT) == 0
+        assert server.errors.count("reloaded indexes=2") == 2
     assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
 
 

@@ -22,6 +22,7 @@ PAGES = (
     "/p/floods/doubts", "/p/floods/stop", "/nowhere", "/", "/p/floods", "/p/floods/search?q=rain", "/p/floods/compare",
     "/p/floods/links", "/p/floods/map", "/p/floods/groups",
 )  # fmt: skip
+LOOKS = (("light", (1280, 900)), ("dark", (390, 844)))  # on a desk, and on a phone
 
 
 @pytest.fixture
@@ -172,35 +173,40 @@ def test_two_browsers_give_their_names_and_overwrite_nobody(folder: Path, browse
     assert [e for e in errors if "409" not in e] == []
 
 
-@pytest.mark.parametrize(
-    ("scheme", "size"), [("light", (1280, 900)), ("dark", (390, 844))], ids=["desktop", "phone"]
-)
-def test_axe_finds_nothing(folder: Path, browser: Any, scheme: str, size: tuple[int, int]) -> None:
+def show(page: Any, scheme: str, size: tuple[int, int]) -> None:
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.emulate_media(color_scheme=scheme)
+
+
+def test_axe_finds_nothing(folder: Path, browser: Any) -> None:
     project = Workspace(folder).project("floods")
     save(project.map, ["f0", "v0"], np.array([[0, 1], [65535, 2]], np.uint16), 1)
     write_pair(project, folder)
-    viewport = {"width": size[0], "height": size[1]}
-    page, errors = opened(browser, viewport=viewport, color_scheme=scheme)
+    page, errors = opened(browser)
     with answered(folder) as server:
         page.goto(server.address + JUDGE)
         for key in "ynms":
             press(page, key)
         for path in PAGES:
             page.goto(server.address + path)
+            for scheme, size in LOOKS:
+                show(page, scheme, size)
+                assert axe(page) == []
+                wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
+                assert not wide, f"{path} is too wide"
+                for link in page.locator(".top nav a").all():
+                    box = link.bounding_box()
+                    assert box["x"] >= 0, f"{path}: {link.inner_text()} is cut off"
+                    assert box["x"] + box["width"] <= size[0], f"{path}: {link.inner_text()} is cut off"
+        for scheme, size in LOOKS:
+            show(page, scheme, size)
+            page.goto(server.address + JUDGE)
+            page.click(".account summary")
+            page.keyboard.press("?")
             assert axe(page) == []
-            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{path} is too wide"
-            for link in page.locator(".top nav a").all():
-                box = link.bounding_box()
-                assert box["x"] >= 0, f"{path}: {link.inner_text()} is cut off"
-                assert box["x"] + box["width"] <= size[0], f"{path}: {link.inner_text()} is cut off"
-        page.goto(server.address + JUDGE)
-        page.click(".account summary")
-        page.keyboard.press("?")
-        assert axe(page) == []
-        bar = page.locator(".actions").bounding_box()
-        assert (
-            bar["y"] + bar["height"] == size[1]
-        )  # the verdicts stay at the bottom, whatever the scroll position
+            bar = page.locator(".actions").bounding_box()
+            # The verdicts stay at the bottom, whatever the scroll position.
+            assert bar["y"] + bar["height"] == size[1]
     assert [e for e in errors if "404" not in e] == []  # one of the pages does not exist
 
 

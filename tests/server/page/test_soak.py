@@ -28,8 +28,8 @@ from linker.review.project import Workspace
 from tests.server.page.chromium import Server
 from tests.server.page.support import form
 
-SECONDS = float(os.environ.get("LINKER_SOAK") or 6)
-KILLS = 2
+SECONDS = float(os.environ.get("LINKER_SOAK") or 4)
+KILLS = 1
 REVIEWERS = tuple(f"reviewer {n}" for n in range(10))
 DOCUMENTS = 5_000
 ADMIN, READER = "a" * 32, "r" * 32
