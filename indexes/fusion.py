@@ -8,8 +8,8 @@ one from each retriever, which depend on the method:
 - "minmax": (s − min) / (max − min) over the retriever's hits for the query. The top hit always gains 1, however weak
   it is, and the last hit 0; if all scores are equal, every hit gains 1, so a lone hit still counts. Lee, SIGIR 1997.
 - "max": s / max |s|, which keeps the ratios between scores: a long tail close to the top stays close.
-- "cosine": s / max |s| for the first retriever, and s unchanged for the others, whose scores are cosines: a query
-  without a close neighbour is left to the first one. With weights (1, w) it is BM25 / max + w · cosine.
+- "cosine": s / max |s| for the first retriever, and s unchanged for the others, whose scores are cosines: for a query
+  without a close neighbour, the first one decides. With weights (1, w) it is BM25 / max + w · cosine.
 - "zscore": (s − mean) / standard deviation over the retriever's hits for the query; 0 if all scores are equal, so a
   lone hit has no influence. Montague & Aslam, CIKM 2001.
 

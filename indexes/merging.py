@@ -216,7 +216,8 @@ def _moved_documents(
     assert made.stored is not None
     target = directory / storage.SEGMENTS / name
     made.stored.folder.rename(target)
-    for folder in (target.parent, made.stored.folder.parent):  # a move is durable once both folders are
+    # A move is durable once both folders are flushed.
+    for folder in (target.parent, made.stored.folder.parent):
         writing.sync(folder)
     made.stored.folder, made.stored.path = target, target / made.stored.path.name
     for segment in made.documents:

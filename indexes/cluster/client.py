@@ -240,7 +240,7 @@ def no_answer(settings: ElasticSettings, kind: str, said: str) -> BackendUnavail
 
 
 def not_the_product(settings: ElasticSettings) -> BackendUnavailableError:
-    """Return the error for a server that is not the product its address says."""
+    """Return the error for a server of another product than its address says."""
     others = " or ".join(f"{key}+ for {name}" for key, name in PRODUCTS.items() if key != settings.server)
     return BackendUnavailableError(
         f"the server at {', '.join(settings.urls)} is not {settings.product}: an address begins with {others}"

@@ -52,8 +52,8 @@ KERNELS = {
 def load(name: str, brief: bool = False) -> Any:
     """Return the library of one of `KERNELS`, or None if it cannot be used; `status` says why.
 
-    Its functions run without the GIL, or if they are `brief`, with it: a thread that releases it for microseconds waits
-    for its return until another thread's turn is over.
+    Its functions run without the GIL, or if they are `brief`, with it: a thread that releases the GIL, if only for
+    microseconds, gets it back only after another thread's turn.
     """
     return _load(name, "PyDLL" if brief else "CDLL")[0]
 

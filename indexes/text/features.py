@@ -54,7 +54,7 @@ class QueryWords:
 
 
 class QueryReader:
-    """Analyses queries' words, caching recent pieces of text: queries share many. Safe for several threads."""
+    """Analyses queries' words, caching recent pieces of text, since queries share many. Safe for several threads."""
 
     def __init__(self, analysis: Analysis) -> None:
         self._analysis = analysis

@@ -196,7 +196,7 @@ def _run(c: QueryMatches, term_at: dict[int, int], word: int, position: int) -> 
 
 
 def _distance(hits: Hits, first: int, second: int) -> int:
-    """Return the minimum distance at which `second` follows `first`, or precedes it, which adds one."""
+    """Return the minimum distance at which `second` follows `first`, or precedes it (then plus one)."""
     found = []
     for i, t in hits:
         if t == second:

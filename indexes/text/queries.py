@@ -71,7 +71,7 @@ class QueryTerms:
 
     def __init__(self, analysis: Analysis) -> None:
         self._analysis = analysis
-        # With the interpreter's lock, each call sees and leaves the memory whole.
+        # Calls hold the GIL, so each sees and leaves the memory in a consistent state.
         self._library = kernels.load("postings", brief=True)
         self._memory = self._forgotten(2 * MOST)
 

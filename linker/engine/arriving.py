@@ -53,7 +53,7 @@ class Arriving:
         findings: Findings,
         days: float | None = None,
     ) -> None:
-        """`rows` int64 [n]: where the n `documents` are in the index; `findings`: which of them found which.
+        """`rows` int64 [n]: where the n `documents` are in the index; `findings`: which of them found which others.
 
         Documents further apart than `days` are not linked.
         """

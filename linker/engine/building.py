@@ -45,7 +45,7 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
     """Index corpora into the directory `out`; with `resume`, continue from the last commit of an interrupted build.
 
     Records that cannot be used go to the index's quarantine files. Raises InputError if a corpus cannot be read,
-    IndexesError if `out` cannot take the index or, with `resume`, holds a different build.
+    IndexesError if `out` is not free for an index or, with `resume`, holds a different build.
     """
     address = Address.of(out)
     if options.engine == "ray" and options.encoder == "none" and not address:
@@ -151,7 +151,7 @@ def _given(corpora: Sequence[Path], options: BuildOptions) -> GivenVectors | Non
 
 
 def _check_target(out: Path) -> None:
-    """Raise IndexesError, before an encoder is loaded, if the directory cannot take an index."""
+    """Raise IndexesError, before an encoder is loaded, if the directory is not free for an index."""
     if out.is_dir():
         check_vacant(out)
 
@@ -209,7 +209,7 @@ def add(
 def _encoder(options: BuildOptions) -> Encoder | None:
     if options.encoder == "none":
         return None
-    here = dataclasses.replace(options, worker_gpus=0)  # the GPUs are the workers', not this process's
+    here = dataclasses.replace(options, worker_gpus=0)  # the workers use the GPUs, not this process
     return _loader(here)()
 
 

@@ -76,15 +76,15 @@ class Engine(Changing):
     ) -> Answer:
         """Return the top k documents for each text: `Answer.hits` holds one Hits per text, best first.
 
-        `vectors` (one [dim], or [n, dim]) are used instead of the texts' own; without texts, rank by cosine only. The
-        stored ranker and calibration, fitted on the index's own search, are not used then. `mode` defaults to the one
-        `index tune` chose; `where` is a Filter or an argument of `Filter.parse`, such as "lang=en|de",
-        ["date>=2021-01-31", "likes>100"] or {"lang": ["en", "de"]}; `bm25` replaces the index's BM25 parameters. A
-        `reranker` reorders the top `depth` (at least k); a `weight` below 1 mixes its scores with the retrieval
-        scores. A learned ranker finds its own candidates; the one stored in the index is used unless `mode`, `bm25`
-        or `reranker` is given or `stored_ranker` is False. With `phrases`, documents must contain a text's quoted
-        words consecutively; an unpaired quote is plain text. With `probabilities`, the answer has P(link) of each hit
-        if the index has a calibration or a ranker. Raises BackendUnavailableError if no retriever can answer,
+        `vectors` (one [dim], or [n, dim]) are used instead of the encoder's for the texts; without texts, rank by
+        cosine only. The stored ranker and calibration, fitted on the index's own search, are not used then. `mode`
+        defaults to the one `index tune` chose; `where` is a Filter or an argument of `Filter.parse`, such as
+        "lang=en|de", ["date>=2021-01-31", "likes>100"] or {"lang": ["en", "de"]}; `bm25` replaces the index's BM25
+        parameters. A `reranker` reorders the top `depth` (at least k); a `weight` below 1 mixes its scores with the
+        retrieval scores. A learned ranker finds its own candidates; the one stored in the index is used unless `mode`,
+        `bm25` or `reranker` is given or `stored_ranker` is False. With `phrases`, documents must contain a text's
+        quoted words consecutively; an unpaired quote is plain text. With `probabilities`, the answer has P(link) of
+        each hit if the index has a calibration or a ranker. Raises BackendUnavailableError if no retriever can answer,
         IndexesError for an argument that cannot be used, InputError if the ranker does not match the index.
         """
         texts = [texts] if isinstance(texts, str) else texts

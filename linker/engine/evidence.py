@@ -51,7 +51,7 @@ class SharedWords:
 
     @property
     def parts(self) -> tuple[Pieces, Pieces, Pieces]:
-        """The pieces before the passage, of the passage, and after it; without a passage, all are before it."""
+        """The pieces before, within and after the passage; without a passage, all are before it."""
         end = sum(len(piece) for piece, _ in self.pieces)
         start, stop = self.passage or (end, end)
         edges = itertools.pairwise((0, start, stop, end))

@@ -61,10 +61,10 @@ class SearchOptions:
     bm25: Bm25Parameters | None = None
     reranker: "Reranker | Ranker | None" = None
     depth: Annotated[int, Opt(
-        "Candidates that a scorer of pairs reads per query, at least -k.", group=RERANKING, low=1)] = 100
+        "Candidates per query that a pair scorer reads, at least -k.", group=RERANKING, low=1)] = 100
     weight: Annotated[float, Opt(
-        "Weight of a scorer of pairs in the score; below 1, z-scores are mixed.", "--rerank-weight", RERANKING,
-        low=0, high=1)] = 1.0
+        "Weight of a pair scorer's score; below 1, its z-scores and the search's are mixed.", "--rerank-weight",
+        RERANKING, low=0, high=1)] = 1.0
     stored_ranker: Annotated[bool, Opt(
         "Ignore the ranker that is stored in the index.", "--no-rerank", RERANKING, off=True)] = True
     phrases: Annotated[bool, Opt(
@@ -110,8 +110,8 @@ class Least:
     """Conditions for keeping a hit: a minimum P(link) or score, or, for the first hit, a promised precision."""
 
     precision: Annotated[float | None, Opt(
-        "Keep the first document of a query where P(link) promises this precision, else nothing. Needs `linker "
-        "calibrate`.", group=CUT, low=0, high=1)] = None
+        "Keep the first document of a query if P(link) promises this precision, and nothing else. Needs "
+        "`linker calibrate`.", group=CUT, low=0, high=1)] = None
     threshold: Annotated[float | None, Opt(
         "Keep documents of at least this P(link).", group=CUT, low=0, high=1)] = None
     score: Annotated[float | None, Opt("Keep documents of at least this score.", group=CUT)] = None
@@ -133,7 +133,7 @@ class IntakeOptions:
     columns: "Columns | None" = None
     keep: Keep = None
     vectors_file: Annotated[Path | None, Opt(
-        "Take the documents' vectors from this .npy or FAISS file; --encoder names what made them, if anything.",
+        "Take the documents' vectors from this .npy or FAISS file; --encoder names the encoder that made them.",
         group=VECTORS, metavar="FILE")] = None
     ids_file: Annotated[Path | None, Opt(
         "Ids of --vectors-file's rows, one per line.", "--ids", VECTORS, metavar="FILE")] = None
@@ -216,9 +216,9 @@ class GroupOptions:
     train: Annotated[str | Path | Sequence[str | Path], Opt(
         "Judged pairs to learn from: qrels, or a table of ids (.csv, .xlsx, .jsonl). Repeatable.",
         metavar="FILE")] = ()
-    days: Annotated[float | None, Opt("Link no documents whose dates are further apart.", low=0)] = None
+    days: Annotated[float | None, Opt("Do not link documents whose dates are further apart.", low=0)] = None
     precision: Annotated[float | None, Opt(
-        "Keep groups while the precision of their pairs is certain to be at least this (with --train).", low=0,
+        "Keep groups only as long as the precision of their pairs is certified (with --train).", low=0,
         high=1)] = None
     sample: Annotated[str | Path | None, Opt(
         "Write random pairs within and between groups here, to be judged: .csv, .xlsx or .jsonl.",

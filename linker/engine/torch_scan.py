@@ -75,7 +75,7 @@ class TorchScan:
 
     @property
     def pays(self) -> bool:
-        """Always true: a GPU scores all rows that it must."""
+        """Always true: on a GPU, the scan is worth it however many rows have to be scored exactly."""
         return True
 
     def _cover(self, vectors: Matrix) -> None:

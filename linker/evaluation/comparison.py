@@ -89,7 +89,7 @@ class Comparison:
         }
 
     def remarks(self) -> list[str]:
-        """Return lines on the basis of the table: topics, baseline, test, and each run's coverage."""
+        """Return lines that say what the table is based on: topics, baseline, test, each run's coverage."""
         test = "Fisher randomisation" if self.test == "randomisation" else "paired t-test"
         lines = [f"{self.num_topics} topics; baseline {self.baseline}; {test}, two-sided, Holm over all rows"]
         return lines + [f"{label}: {e.coverage()}" for label, e in self.evaluations.items()]
@@ -116,8 +116,8 @@ def compare(
 
     `qrels` and `runs` are as for `evaluate`. With `complete`, a topic that a run does not answer counts as 0;
     otherwise only the topics that all runs answer are compared. The result has `text()`, `markdown()`, `latex()` and
-    `rows`. Raises InputError if `evaluate` does, for fewer than two runs, a run given twice, no topic answered by all
-    runs, and a measure that cannot be compared topic by topic.
+    `rows`. Raises InputError as `evaluate` does, and for fewer than two runs, a run given twice, no topic answered by
+    all runs, or a measure that cannot be compared topic by topic.
     """
     how = Resampling(samples, seed=seed)
     everything: list[RunLike] = list(runs)

@@ -119,8 +119,8 @@ def tabulate(
 ) -> RunTable:
     """Evaluate runs and test each against the first; arguments are as for `evaluate` and `compare`.
 
-    Without `complete`, a test uses the topics that both runs answer. Raises InputError if `evaluate` does, for no
-    run, and for a run given twice.
+    Without `complete`, a test uses the topics that both runs answer. Raises InputError as `evaluate` does, and if
+    there is no run or one is given twice.
     """
     if not runs:
         raise InputError("there is no run: give one or more")

@@ -39,7 +39,8 @@ class EmbeddingsEncoder:
     """An encoder over LangChain's `Embeddings`; its vectors are L2-normalised, so that a score is a cosine."""
 
     def __init__(self, embeddings: Embeddings, name: str = "") -> None:
-        """`name` identifies the model, since an index refuses another one; by default, one of its vectors does so."""
+        """`name` identifies the model, since an index refuses another one; by default, a sample vector identifies
+        it."""
         self.embeddings = embeddings
         probe = embeddings.embed_query("linker")
         self.dim = len(probe)

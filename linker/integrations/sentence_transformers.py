@@ -19,7 +19,7 @@ with importing("sentence-transformers", "pretrained"):
     from linker.encoders.text import TextEncoder, padded
 
 
-class LinkerModule(InputModule):  # type: ignore[misc]  # the library has no types that we follow
+class LinkerModule(InputModule):  # type: ignore[misc]  # the library's types are not checked
     """The only module of such a SentenceTransformer: texts in, L2-normalised vectors out."""
 
     save_in_root = True

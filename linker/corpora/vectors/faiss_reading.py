@@ -24,7 +24,7 @@ CODES = {b"IxSQ": "IndexScalarQuantizer", b"IxPq": "IndexPQ"}
 NAMES = FLAT | MAPPED | GRAPHS | CELLS | CODES | {b"IxPT": "IndexPreTransform"}
 MOST_DIM, MOST_CHAIN = 1 << 16, 16
 DEEPEST = 6  # maximum depth of nested indexes
-METRICS = {0: "inner product", 1: "L2"}  # after any other metric, the file has its argument
+METRICS = {0: "inner product", 1: "L2"}  # any other metric is followed by its argument
 HASHED = 2  # the kind of direct map that is stored as a table of pairs
 
 

@@ -53,8 +53,8 @@ class Bm25Search:
 def choice_of_parameters(trials: Trials, bm25: Bm25Search | None, folds: Int64Array) -> Parameters:
     """Return a function that chooses parameters on some of the queries.
 
-    It keeps the index's own, unless other parameters lead by more than one standard error out of fold, by BM25's
-    ranking alone. `folds`, int64 [Q], is the fold of each query.
+    The function returns the index's own parameters, unless others lead by more than one standard error out of fold, by
+    BM25's ranking alone. `folds`, int64 [Q], is the fold of each query.
     """
     if bm25 is None:
         return lambda queries: None

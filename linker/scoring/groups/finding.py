@@ -42,7 +42,7 @@ def openings(texts: Sequence[str]) -> list[str]:
 
 
 def origin(collection: AnyCollection) -> str:
-    """Return a hash of everything that determines who finds whom, except the documents."""
+    """Return a hash of everything, except the documents, that determines which documents find which."""
     manifest, ranker = collection.manifest, pooled.load()
     encoder = manifest.encoder.fingerprint if manifest.encoder and manifest.embeds else ""
     parts = (VERSION, ranker.fingerprint, SETTINGS, OPENING, manifest.analysis, manifest.bm25, encoder)
@@ -60,11 +60,11 @@ def gather(
 ) -> tuple[PairEvidence, Findings, int]:
     """Return the evidence of the n documents in distinct `rows` (int64 [n]) of an index, whose `texts` [n] are given.
 
-    Also returns who found whom, and the number of queries. `days` float64 [n]: their dates as days since year 1, NaN
-    if not known. Vectors of the index's encoder are taken from the index. `advance` is called with the number of newly
-    done documents. `known` holds earlier findings, and which documents are queries; close pairs make further ones
-    queries. With an encoder, `language` returns the language of a document by its number; by default, it is detected.
-    Raises BackendUnavailableError if a retriever cannot answer.
+    Also returns which documents found which, and the number of queries. `days` float64 [n]: their dates as days since
+    year 1, NaN if not known. Vectors of the index's encoder are taken from the index. `advance` is called with the
+    number of newly done documents. `known` holds earlier findings, and which documents are queries; close pairs make
+    further ones queries. With an encoder, `language` returns the language of a document by its number; by default, it
+    is detected. Raises BackendUnavailableError if a retriever cannot answer.
     """
     finder = Finder(collection, rows, texts, advance)
     of_texts = weights(collection.forward, rows)
