@@ -173,7 +173,6 @@ BACKENDS: dict[str, Callable[[Path], Backend]] = {"memory": in_memory, "disk": o
 MAKE_ON_SERVER = {
     "elastic": functools.partial(on_a_server, shards=1),
     "elastic in shards": functools.partial(on_a_server, shards=3),
-    "cluster": functools.partial(on_a_cluster, shards=1),
     "cluster in shards": functools.partial(on_a_cluster, shards=3),
     "cluster in fields": functools.partial(on_a_cluster, shards=3, fields=(Field("title"), Field("text"))),
     "opensearch": functools.partial(on_a_cluster, shards=1, server="opensearch"),
