@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from typing import Any
@@ -35,7 +35,7 @@ from linker.crosslingual.ranking.auto import NOTHING, Solution, describe_unlinke
 from linker.crosslingual.ranking.cascade import CascadeEvidence
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.folds import divisions_of
-from linker.crosslingual.ranking.interface import Evidence, Learned
+from linker.crosslingual.ranking.interface import Learned
 from linker.crosslingual.ranking.learning import out_of_fold
 from linker.scoring.ranking.fitting import learn_ranker
 
@@ -52,21 +52,18 @@ WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 OTHER_SCRIPTS = frozenset({"ru", "zh"})
 
 
-@dataclass(frozen=True, eq=False)
-class Remembering:
-    """Evidence that caches what it learned from links."""
+def remembering(evidence: AllEvidence) -> AllEvidence:
+    """Make the evidence cache what it learned from links, and return it."""
+    learn, taught = evidence.learn, dict[bytes, Learned]()
 
-    evidence: Evidence
-    taught: dict[bytes, Learned] = field(default_factory=dict)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.evidence, name)
-
-    def learn(self, links: Int64Array) -> Learned:
+    def cached(links: Int64Array) -> Learned:
         key = links.tobytes()
-        if key not in self.taught:
-            self.taught[key] = self.evidence.learn(links)
-        return self.taught[key]
+        if key not in taught:
+            taught[key] = learn(links)
+        return taught[key]
+
+    vars(evidence)["learn"] = cached
+    return evidence
 
 
 def prose(source: Pages, target: Pages, known: Iterable[str]) -> tuple[Pages, Pages]:
@@ -122,8 +119,8 @@ def solutions(
         others = np.setdiff1d(np.arange(len(target)), np.concatenate([known[:, 1], test[:, 1]]))
         known[wrong, 1] = rng.choice(others, int(wrong.sum()), replace=False)
     words = tuple(pair for d in dictionaries_of(code) for pair in d.pairs)
-    everything = AllEvidence(source, target, words if "both" in system else (), rankers=rankers_of(code))
-    evidence = Remembering(CascadeEvidence(everything) if system.startswith("cascade") else everything)
+    kind = CascadeEvidence if system.startswith("cascade") else AllEvidence
+    evidence = remembering(kind(source, target, words if "both" in system else (), rankers=rankers_of(code)))
     unlinked = np.setdiff1d(np.arange(len(source)), known[:, 0])
     divisions = divisions_of(known)
     for share in ORPHANS:

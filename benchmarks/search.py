@@ -102,7 +102,7 @@ def compare(sides: tuple[Search, Search], queries: list[str], vectors: Matrix, b
 
 
 def agreement(sides: tuple[Search, Search], queries: list[str], vectors: Matrix) -> float:
-    """Return the share of the libraries' top ten that the engine also returns."""
+    """Return the share of the libraries' top ten that the engine also returns; tantivy rounds lengths to one byte."""
     ours, theirs = (search(queries, vectors, K) for search in sides)
     common = [len({*a.ids} & {*b}) / max(len(b), 1) for a, b in zip(ours.hits, theirs, strict=True)]
     return round(float(np.mean(common)), 4)

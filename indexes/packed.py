@@ -1,8 +1,8 @@
 """Ids as the bytes of their file and their offsets, in an eighth of the memory that strings would take.
 
-The rows of an id are found through sorted 64-bit hashes. Numpy hashes eight bytes of all ids at a time, with a
-per-process salt, so that nobody can craft a file whose ids all collide. Equal hashes do not imply equal ids: the
-bytes are compared.
+The rows of an id are found through sorted 64-bit hashes, whose last bits give way to the rows. Numpy hashes eight bytes
+of all ids at a time, with a per-process salt, so that nobody can craft a file whose ids all collide. Equal hashes do
+not imply equal ids: the bytes are compared.
 """
 
 from __future__ import annotations
@@ -67,36 +67,46 @@ class _Block:
 
     @functools.cached_property
     def hashes(self) -> AnyArray:
-        """A hash of each id, uint64 [n], kept until `order` no longer needs it or `PackedIds.forget` is called."""
+        """A hash of each id, uint64 [n], kept until `keys` are made or `PackedIds.forget` is called."""
         blocks = [
             _hashes(self.data, self.starts[low : low + BLOCK + 1]) for low in range(0, len(self), BLOCK)
         ]
         return np.concatenate(blocks) if blocks else np.empty(0, dtype=np.uint64)
 
     @functools.cached_property
-    def order(self) -> tuple[AnyArray, AnyArray]:
-        """The hashes in ascending order, and their rows."""
-        hashes = self.hashes
-        order = np.argsort(hashes)
+    def keys(self) -> AnyArray:
+        """The hashes in ascending order, uint64 [n], with rows in place of their last bits (`_row_bits`).
+
+        Sorting them takes a quarter of the time that it takes to sort rows by their hashes.
+        """
+        keys = (self.hashes & ~self._row_bits) | np.arange(len(self), dtype=np.uint64)
         self.__dict__.pop("hashes", None)
-        return hashes[order], order.astype(np.uint32)
+        keys.sort()
+        return keys
+
+    @property
+    def _row_bits(self) -> np.uint64:
+        return np.uint64((1 << len(self).bit_length()) - 1)
 
     def find(self, sought: AnyArray) -> tuple[Int64Array, Int64Array]:
-        """Return the pairs of a hash in `sought` (uint64 [n]) and a row with that hash, both int64 [matches]."""
-        hashes, order = self.order
-        low, high = (np.searchsorted(hashes, sought, side) for side in ("left", "right"))
-        counts = high - low
+        """Return pairs of a hash in `sought` (uint64 [n]) and a row that may have it, both int64 [matches].
+
+        All rows with the hash are among them, and hardly any others.
+        """
+        keys, bits = self.keys, self._row_bits
+        low = np.searchsorted(keys, sought & ~bits)
+        counts = np.searchsorted(keys, sought | bits, "right") - low
         which = np.repeat(np.arange(len(sought)), counts)
         nth = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return which, order[low[which] + nth].astype(np.int64)
+        return which, (keys[low[which] + nth] & bits).astype(np.int64)
 
     def rows(self, data: bytes, sought: int) -> Iterator[int]:
         """Yield the rows whose id has these bytes; `sought` is their hash."""
-        hashes, order = self.order
-        for place in range(int(hashes.searchsorted(np.uint64(sought))), len(hashes)):
-            if int(hashes[place]) != sought:
+        keys, bits = self.keys, int(self._row_bits)
+        for place in range(int(keys.searchsorted(np.uint64(sought & ~bits))), len(keys)):
+            if (key := int(keys[place])) > sought | bits:
                 return
-            if self[row := int(order[place])] == data:
+            if self[row := key & bits] == data:
                 yield row
 
 

@@ -13,7 +13,7 @@ from tests.house import ROOT, files
 # The same class for users of two frameworks, each of which they import from its own module.
 TWICE = {"LinkerRetriever"}
 # Options that are a name or number in one command and a file in another; this list may only shrink.
-AMBIGUOUS = {"--index", "--known", "--links", "--precision", "--sample", "--seeds"}
+AMBIGUOUS = {"--known", "--links", "--seeds"}
 ROW = re.compile(r"\| \*\*(?P<term>.+?)\*\* \| .+ \|(?P<names>.*)\|")
 
 

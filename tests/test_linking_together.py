@@ -322,6 +322,14 @@ def test_languages_are_guessed_by_script_then_by_common_words_of_which_one_decid
     assert guess_language([*posts, "Der Hund und die Katze sind nicht mit auf dem Bild"]) == "german"
 
 
+def test_words_in_addresses_are_of_no_language() -> None:
+    """The words "com", "no" and "do" are among the most frequent of Portuguese."""
+    addresses = "https://t.co/no pic.twitter.com/do www.example.com/no?do"
+    assert guess_language([f"One way to go {addresses}"]) is None
+    assert guess_language([f"It was the end of the road {addresses}"]) == "english"
+    assert guess_language(["O cão não vai com o gato do vizinho para casa."]) == "portuguese"
+
+
 def test_the_deprecated_spelling_does_the_same_in_one_language_and_in_two(
     folder: Path, tmp_path: Path
 ) -> None:

@@ -18,7 +18,7 @@ from linker.base.options import Opt, described, option_of, options, takes, value
 from linker.cli import app, completion
 from linker.cli.columns import Names, Tables
 from linker.cli.elastic import Servers
-from linker.cli.found import Command, every
+from linker.cli.found import FORMER, Command, every
 from linker.cli.options import flagged, flags, spread
 from linker.cli.search import At
 from linker.crosslingual.options import AlignOptions, LinkOptions, TriangulateOptions
@@ -196,3 +196,18 @@ def test_fields_are_completed_for_one_directory_and_for_several(
     linker("index", "build", "c.jsonl", "--out", "index")
     context: Any = SimpleNamespace(params={"directory": given}, args=[] if given else ["index"])
     assert list(completion.conditions(context, "la")) == ["lang="]
+
+
+@pytest.mark.parametrize("flag", ["--precision=float32", "--precision float32", "--dtype float32"])
+def test_a_former_flag_works_and_names_its_successor(tmp_path: Path, flag: str) -> None:
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text('{"id": "a", "text": "rain"}\n')
+    done = linker("index", "build", corpus, "--out", tmp_path / "index", *flag.split())
+    assert ("--precision is called --dtype now" in done.stderr) == flag.startswith("--precision")
+
+
+def test_every_former_flag_stands_for_one_that_exists() -> None:
+    for name, former in FORMER.items():
+        known = {option for parameter in COMMANDS[name].params for option in parameter.opts}
+        assert {*former.values()} <= known
+        assert not {*former} & known

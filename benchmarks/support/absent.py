@@ -7,6 +7,7 @@ documents of the orphans; their siblings stay. Nonsense consists of words drawn 
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -85,9 +86,9 @@ def _indexes(work: Path, name: str, test: Judged, seed: int) -> dict[float, tupl
     for share in ORPHANS:
         directory = work / f"{name}-{seed}-{share:g}"
         gone = {right[i] for i in order[: round(share * len(right))]}
-        if not (directory / "manifest.json").exists():
-            create(directory, positions=True)
-            Engine(directory).add([d for d in rank_data.documents_for(name) if d.id not in gone])
+        shutil.rmtree(directory, ignore_errors=True)  # an earlier version may have drawn other documents
+        create(directory, positions=True)
+        Engine(directory).add([d for d in rank_data.documents_for(name) if d.id not in gone])
         found[share] = directory, gone
     return found
 

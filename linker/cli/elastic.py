@@ -82,7 +82,7 @@ class Servers:
     url: Urls = None
     index: Annotated[
         str | None,
-        Opt("Prefix of the index's name on Elasticsearch; default: DIR's name.", "--index", ELASTIC, "NAME"),
+        Opt("Prefix of the index's name on Elasticsearch; default: DIR's name.", "--prefix", ELASTIC, "NAME"),
     ] = None
     shards: Shards = None
     replicas: Replicas = None
@@ -95,7 +95,9 @@ class Servers:
         shape = self.shards or 1, self.replicas or 0
         if address := Address.of(out):
             if self.url or self.index or self.backend != "embedded":
-                raise typer.BadParameter(f"--out {address} is enough: leave out --backend, --url and --index")
+                raise typer.BadParameter(
+                    f"--out {address} is enough: leave out --backend, --url and --prefix"
+                )
             from indexes.cluster.client import ElasticSettings
 
             return ElasticSettings.of(address, *shape)

@@ -16,11 +16,18 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from linker.base.files import check_distinct
+from linker.base.logs import logger
 from linker.cli.options import FLAGS, flags, spread
 
 WRITTEN = {"out", "uncertain", "sample", "quarantine", "plot", "curve", "npy", "faiss", "hnswlib"}
 PATHS = ("path", "file", "directory")  # option types for paths
 GROUP = "linker.commands"
+FORMER = {  # flags of 0.2 that have another meaning elsewhere, by command; they work, with a warning, in 0.3
+    "encode": {"--precision": "--dtype"},
+    "index build": {"--precision": "--dtype", "--index": "--prefix"},
+    "index tune": {"--sample": "--held-out"},
+    "similarity train": {"--sample": "--neighbours"},
+}
 
 
 class Command(TyperCommand):
@@ -47,6 +54,16 @@ class Command(TyperCommand):
         if self.epilog:
             with formatter.section("Example"):
                 formatter.write(f"{'':{formatter.current_indent}}{self.epilog}\n")
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments, with the present flag for each former one."""
+        former = FORMER.get(ctx.command_path.partition(" ")[2], {})
+        for number, arg in enumerate(args):
+            flag, equals, value = arg.partition("=")
+            if now := former.get(flag):
+                logger.warning("%s is called %s now; %s will be removed in the next version", flag, now, flag)
+                args[number] = now + equals + value
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command. Raises InputError if a file that it writes is one that it reads."""

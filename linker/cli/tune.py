@@ -31,7 +31,7 @@ def tune(
         "Instead, make approximate vector search find this share of the exact top k.", low=0, high=1)] = None,
     k: Annotated[int, Opt("With --recall: the k of the top k.", "-k", low=1)] = 10,
     sample: Annotated[int, Opt(
-        "With --recall, without --queries: documents held out as queries.", low=1)] = 500,
+        "With --recall, without --queries: how many documents are held out as queries.", "--held-out", low=1)] = 500,
     seed: Annotated[int, Opt("Random seed of the cross-validation's folds.", low=0)] = 0,
     curve: Annotated[Path | None, Opt(
         "With --recall: write the curve here, as JSON and PNG [default: DIR.recall.json]", metavar="FILE")] = None,

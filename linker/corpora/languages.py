@@ -39,6 +39,8 @@ LISTS = {language: frozenset(words.split()) for language, words in WORDS.items()
 # words shared by many languages hardly distinguish them
 SHARED = Counter(word for words in LISTS.values() for word in words)
 TOKEN = re.compile(r"[^\W\d_]+")
+# Addresses contain words of other languages, such as "com", which is frequent in Portuguese.
+ADDRESS = re.compile(r"(?<![!-~])[!-~]*[a-z]\.[a-z][!-~]*", re.IGNORECASE)
 MOST = 20_000  # maximum words examined
 OTHER = 0.2  # minimum share of non-Latin letters: names and code are Latin everywhere
 KANA = 0.2  # ratio of kana to Chinese characters above which a text is Japanese
@@ -49,7 +51,7 @@ def guess_language(texts: Iterable[str]) -> str | None:
     """Return the language of most texts, by its name in an index; None if it cannot be determined."""
     words: list[str] = []
     for text in texts:
-        words += TOKEN.findall(text[:2000].lower())
+        words += TOKEN.findall(ADDRESS.sub(" ", text[:2000]).lower())
         if len(words) >= MOST:
             break
     if found := script_language("".join(words)):

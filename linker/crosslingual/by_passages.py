@@ -13,8 +13,8 @@ from linker.base.progress import bar
 from linker.crosslingual.scoring.alignment import Costs, least_costs
 from linker.crosslingual.scoring.assignment import MARGIN_NEIGHBOURS, margin
 from linker.crosslingual.scoring.candidates import Candidates, Neighbours, hashes, nearest, rank
-from linker.crosslingual.scoring.dense import Cosines
 from linker.crosslingual.scoring.passage_vectors import PassageVectors, cosines_of, encode_passages
+from linker.crosslingual.scoring.products import DenseProduct
 from linker.crosslingual.task import Task, encoded
 
 NEAREST = 16  # target passages that a source passage votes for
@@ -84,7 +84,7 @@ def _nearest_passages(task: Task, source: PassageVectors, target: PassageVectors
         [f"{pages.ids[page]} {row}" for row, page in enumerate(vectors.owner.tolist())]
         for pages, vectors in ((task.source, source), (task.target, target))
     )
-    scorer = Cosines(_dense(source), _dense(target))
+    scorer = DenseProduct(_dense(source), _dense(target).T)
     with bar(scorer.shape[0], "comparing", "passages") as meter:
         return nearest(
             scorer, *ids, depth=NEAREST, k=MARGIN_NEIGHBOURS, checkpoint=task.checkpoint, advance=meter.update
@@ -94,7 +94,7 @@ def _nearest_passages(task: Task, source: PassageVectors, target: PassageVectors
 def by_means(task: Task, source: PassageVectors, target: PassageVectors) -> Candidates:
     """Return the pages whose mean vectors are nearest to each page's, by margin."""
     ids = task.source.ids, task.target.ids
-    return margin(nearest(Cosines(_means(source), _means(target)), *ids), *ids)
+    return margin(nearest(DenseProduct(_means(source), _means(target).T), *ids), *ids)
 
 
 def _means(vectors: PassageVectors) -> Float32Array:

@@ -19,7 +19,6 @@ from linker.crosslingual.ranking.copies import groups_of
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.explain import Explainer
 from linker.crosslingual.ranking.folds import divisions_of
-from linker.crosslingual.ranking.interface import Evidence
 from linker.crosslingual.ranking.knowledge import Knowledge
 from linker.crosslingual.ranking.self_training import self_train
 from linker.crosslingual.remembered import encoder_of, layout_of, model_of_pair, with_lessons, with_model
@@ -76,10 +75,9 @@ def by_cascade(task: Task) -> LinkingResult:
 def _cascade(task: Task) -> LinkingResult:
     if not len(task.train) and not model_of_pair(task):
         raise InputError("the method 'cascade' learns from linked pages: pass `train` QRELS")
-    everything = _evidence(task)
-    evidence = CascadeEvidence(everything, learning=task.options.topics, seed=task.options.seed)
+    evidence = _evidence(task, CascadeEvidence, learning=task.options.topics, seed=task.options.seed)
     answer = _solved(task, evidence)
-    links = _links(task, answer, everything, _transductive() | {"topics": task.options.topics})
+    links = _links(task, answer, evidence, _transductive() | {"topics": task.options.topics})
     return with_lessons(links, task, "cascade", evidence, answer)
 
 
@@ -88,10 +86,10 @@ def _transductive(*more: str) -> dict[str, Any]:
     return {"transductive": True, "uses_unlinked_pages": [*FROM_OTHERS, *more]}
 
 
-def _evidence(task: Task) -> AllEvidence:
+def _evidence(task: Task, kind: type[AllEvidence] = AllEvidence, **own: Any) -> AllEvidence:
     model, encoder = model_of_pair(task), encoder_of(task)
     pairs = [pair for dictionary in task.dictionaries for pair in dictionary.pairs]
-    return AllEvidence(
+    return kind(
         task.source,
         task.target,
         tuple(dict.fromkeys([*(model.pairs if model else ()), *pairs])),
@@ -102,6 +100,7 @@ def _evidence(task: Task) -> AllEvidence:
         exclusive=cardinality_of(task, "auto").startswith("one"),
         memory=model.knowledge if model else Knowledge(),
         begun=replace(task.model.start, elsewhere=model is None) if task.model else None,
+        **own,
     )
 
 
@@ -130,7 +129,7 @@ def _used(task: Task) -> list[str]:
     return [name for name, present in used.items() if present]
 
 
-def _solved(task: Task, evidence: Evidence) -> Solution:
+def _solved(task: Task, evidence: AllEvidence) -> Solution:
     if task.options.precision is not None and len(task.train) < FEWEST:
         raise InputError(
             f"`precision` tests its threshold on known links: pass at least {FEWEST} (`train` QRELS), or use "

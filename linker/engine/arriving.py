@@ -20,7 +20,7 @@ from linker.engine.grouping import ALIKE
 from linker.engine.groups import Groups
 from linker.scoring.groups.clustering import THRESHOLD
 from linker.scoring.groups.copies import leaders
-from linker.scoring.groups.dates import date_field, near_in_time, stated
+from linker.scoring.groups.dates import date_field, near_in_time, places, stated
 from linker.scoring.groups.evidence import Findings, PairEvidence, joined, weights
 from linker.scoring.groups.finding import AGAIN, Finder
 from linker.scoring.groups.following import Change, changes, followed
@@ -63,6 +63,7 @@ class Arriving:
         self._place = {id_: number for number, id_ in enumerate(self._ids)}
         self._rows = rows
         self._dates = np.array([self._date(d) for d in documents])
+        self._order = places(self._ids, self._dates)
         self._stated = stated(self._texts, self._dates)
         self._finder = Finder(self._index.collection, rows, self._texts)
         self._found = _Found(findings, len(documents))
@@ -112,6 +113,7 @@ class Arriving:
         dates = np.array([self._date(d) for d in documents])
         first = len(self._ids)
         self._ids += [d.id for d in documents]
+        self._order += places(self._ids[first:], dates)
         self._place |= {id_: first + at for at, id_ in enumerate(self._ids[first:])}
         self._texts += texts
         self._rows = np.concatenate([self._rows, rows])
@@ -137,9 +139,7 @@ class Arriving:
         """
         found = self._found.of(documents)
         every = {*documents, *found.one.tolist(), *found.other.tolist()}
-        known = np.nan_to_num(self._dates, nan=np.inf)
-        ids = self._ids
-        local = np.array(sorted(every, key=lambda i: (known[i], len(ids[i]), ids[i])), np.int64)
+        local = np.array(sorted(every, key=self._order.__getitem__), np.int64)
         order = np.argsort(local)
         one, other = (order[np.searchsorted(local[order], end)] for end in (found.one, found.other))
         evidence = joined(
@@ -187,14 +187,20 @@ class _Found:
         self._begins = np.searchsorted(findings.one[self._by_one], every)
         self._ends = np.searchsorted(findings.other[self._by_other], every)
         self._since: dict[int, Findings] = {}
+        self._replaced = np.zeros(len(findings), bool)  # which of the initial findings
         self._finders: dict[int, set[int]] = {}
 
     def put(self, documents: Int64Array, findings: Findings) -> None:
         """Replace what these documents found."""
         for document in documents.tolist():
             own = self._since[document] = findings.where(findings.one == document)
+            if document < self._count:
+                self._replaced[self._found_by(document)] = True
             for other in own.other.tolist():
                 self._finders.setdefault(other, set()).add(document)
+
+    def _found_by(self, document: int) -> Int64Array:
+        return self._by_one[self._begins[document] : self._begins[document + 1]]
 
     def of(self, documents: Ids[int]) -> Findings:
         """Return the findings in which one of the documents found another or was found."""
@@ -203,10 +209,10 @@ class _Found:
             if document in self._since:
                 parts.append(self._since[document])
             elif document < self._count:
-                at.append(self._by_one[self._begins[document] : self._begins[document + 1]])
+                at.append(self._found_by(document))
             if document < self._count:
                 by = self._by_other[self._ends[document] : self._ends[document + 1]]
-                at.append(by[[i not in self._since for i in self._first.one[by].tolist()]])
+                at.append(by[~self._replaced[by]])
             for finder in sorted(self._finders.get(document, set()) - asked):
                 own = self._since[finder]
                 parts.append(own.where(own.other == document))
@@ -214,8 +220,7 @@ class _Found:
 
     def all(self) -> Findings:
         """Return all findings."""
-        earlier = ~np.isin(self._first.one, list(self._since))
-        return Findings.of([self._first.where(earlier), *self._since.values()])
+        return Findings.of([self._first.where(~self._replaced), *self._since.values()])
 
 
 def _at(findings: Findings, places: Int64Array) -> Findings:

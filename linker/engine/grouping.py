@@ -17,11 +17,12 @@ from linker.base.progress import bar
 from linker.engine.groups import Groups, named
 from linker.scoring.groups.asking import Stratum, recall, strata
 from linker.scoring.groups.copies import leaders
-from linker.scoring.groups.dates import days_of, near_in_time, stated
+from linker.scoring.groups.dates import days_of, near_in_time, places, stated
 from linker.scoring.groups.evidence import PairEvidence
 from linker.scoring.groups.finding import gather, origin
 from linker.scoring.groups.judged import Judged, judged_of
 from linker.scoring.groups.kept import LastGrouping
+from linker.scoring.groups.languages import language_of
 from linker.scoring.groups.shipped import SHIPPED
 from linker.scoring.groups.stories import stories_of
 from linker.scoring.probability.promise import Promise, promise
@@ -55,8 +56,9 @@ def group(
     new = int(known_pairs[1].sum()) if known_pairs else len(ids)
     with bar(new, "finding pairs", "documents") as meter:
         found, findings, queries = gather(
-            collection, rows, texts, stated(texts, dates), meter.update, known_pairs
-        )
+            collection, rows, texts, stated(texts, dates), meter.update, known_pairs,
+            lambda i: _language(kept, ids[i], texts[i]),
+        )  # fmt: skip
     if kept:
         kept.take(ids, made, findings, full=known_pairs is None)
     if days is not None:
@@ -86,6 +88,10 @@ def group(
     analysis = Analysis(collection.manifest.analysis)
     groups = named(analysis, documents, order, found, stories, dates, certified, metadata, kept)
     return replace(groups, strata=strata(stories, ids, seed), recall=share)
+
+
+def _language(kept: LastGrouping | None, id_: str, text: str) -> str:
+    return kept.language_of(id_, lambda: language_of(text)) if kept else language_of(text)
 
 
 def _probabilities(found: PairEvidence, known: Judged) -> tuple[Float64Array, int]:
@@ -139,12 +145,8 @@ def _report(certified: Promise | None, precision: float, tested: int) -> None:
 
 
 def _ordered(documents: Sequence[Document]) -> tuple[Int64Array, Float64Array]:
-    """Return the order of documents by date and id, int64 [n], and their dates in this order, [n].
-
-    Groups then do not depend on the corpus' order, and the first of near copies is the earliest.
-    """
+    """Return the order of documents by `places`, int64 [n], and their dates in this order, [n]."""
     dates = days_of(documents)
-    known = np.nan_to_num(dates, nan=np.inf)
-    ids = [d.id for d in documents]
-    order = np.array(sorted(range(len(ids)), key=lambda i: (known[i], len(ids[i]), ids[i])), np.int64)
+    keys = places([d.id for d in documents], dates)
+    order = np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
     return order, dates[order]

@@ -40,7 +40,7 @@ Keep = Annotated[int | None, Opt(
     high=999_999)]  # fmt: skip
 EncoderPrecision = Annotated[Literal["float32", "bfloat16"], Opt(
     "bfloat16 is faster on processors that support it; its vectors have a cosine > .999 with float32's.",
-    group=VECTORS)]  # fmt: skip
+    "--dtype", VECTORS)]  # fmt: skip
 EncoderCompiled = Annotated[bool, Opt(
     "Compile the encoder first (needs a C++ compiler and a minute); pays off for long texts.", "--compile",
     VECTORS)]  # fmt: skip

@@ -174,8 +174,9 @@ class Progress:
 
     `curve` holds the number found after each document that was read in this review; the `prior` documents that were
     imported count as read and found, but are not in it. `audited` were drawn at random, `front` of them from the front
-    of the order. `price` says in a sentence what certainty would cost. If every seed has links of its own, these count
-    pairs of `seeds` and `documents`; in a topic, `seeds` is 0. `ahead`: reads without a find until the rule considers
+    of the order; `audit_left` are left to read in the audit under way. `price` says in a sentence what certainty
+    would cost. If every seed has links of its own, these count pairs of `seeds` and `documents`; in a topic, `seeds`
+    is 0. `ahead`: reads without a find until the rule considers
     the target reached, None if it cannot tell. `total`: the estimated number of relevant documents in all, if the order
     learns.
     """
@@ -196,3 +197,4 @@ class Progress:
     ahead: int | None = None
     total: TotalEstimate | None = None
     front: int = 0
+    audit_left: int = 0

@@ -16,7 +16,7 @@ from linker.crosslingual.pages.languages import Language
 from linker.crosslingual.pages.pages import Pages, Terms, count_terms
 from linker.crosslingual.scoring.comparability import idf
 from linker.crosslingual.scoring.passage_vectors import PassageVectors, encode_parts, extents
-from linker.crosslingual.scoring.scores import ones, scale_columns, stochastic, unit_rows
+from linker.crosslingual.scoring.sparse import ones, scale_columns, stochastic, unit_rows
 from linker.encoders.interface import Encoder
 
 Parts = Sequence[Sequence[str]]

@@ -56,6 +56,11 @@ class Terms:
         """Column of each term."""
         return {term: i for i, term in enumerate(self.vocabulary)}
 
+    def common(self, other: Terms) -> tuple[list[int], list[int]]:
+        """Return the columns, here and in `other`, of the terms of both vocabularies, in alphabetical order."""
+        shared = sorted(self.position.keys() & other.position.keys())
+        return [self.position[term] for term in shared], [other.position[term] for term in shared]
+
     def rows(self, rows: Sequence[int] | np.ndarray[tuple[int], np.dtype[np.int64]]) -> Terms:
         """Return the counts of the pages `rows` (int64 [n]) over the same vocabulary."""
         return Terms(self.vocabulary, self.counts[np.asarray(rows, np.int64)], self.background)
@@ -156,12 +161,6 @@ class Pages:
             keys.append(f"{digest} {often[digest]}" if often[digest] else digest)
             often[digest] += 1
         return tuple(keys)
-
-    @cached_property
-    def by_content(self) -> tuple[Pages, np.ndarray[tuple[int], np.dtype[np.int64]]]:
-        """The same pages in the order of their digests, and the row that each of them has here: int64 [n]."""
-        order = sorted(range(len(self)), key=self.digests.__getitem__)
-        return self.at(order), np.array(order, np.int64)
 
     def at(self, rows: Sequence[int]) -> Pages:
         """Return the pages `rows`, in this order."""

@@ -13,8 +13,9 @@ import numpy as np
 
 from indexes.dtypes import Float64Array, Int64Array
 from linker.crosslingual.ranking.describing import describe
-from linker.crosslingual.ranking.folds import FOLDS, divisions_of, folds_of
-from linker.crosslingual.ranking.interface import Evidence, Learned
+from linker.crosslingual.ranking.evidence import AllEvidence
+from linker.crosslingual.ranking.folds import divisions_of, folds_of
+from linker.crosslingual.ranking.interface import Learned
 from linker.crosslingual.ranking.learning import list_size, out_of_fold
 from linker.scoring.ranking.described import Described, Fold
 from linker.scoring.ranking.fitting import FEWEST, Fitted, learn_ranker
@@ -55,10 +56,9 @@ class Solution:
 
 
 def solve(
-    evidence: Evidence,
+    evidence: AllEvidence,
     links: Int64Array,
     *,
-    folds: int = FOLDS,
     seed: int = 0,
     expected: float | None = None,
     advance: Callable[[int], object] = lambda done: None,
@@ -70,15 +70,14 @@ def solve(
     pooled ranker and there are fewer than 20 links.
     """
     unlinked = np.setdiff1d(np.arange(len(evidence.source)), links[:, 0])
-    return relearn(evidence, links, NOTHING, unlinked, folds, seed, expected, advance)
+    return relearn(evidence, links, NOTHING, unlinked, seed, expected, advance)
 
 
 def relearn(
-    evidence: Evidence,
+    evidence: AllEvidence,
     links: Int64Array,
     extra: Int64Array,
     unlinked: Int64Array,
-    folds: int,
     seed: int,
     expected: float | None = None,
     advance: Callable[[int], object] = lambda done: None,
@@ -95,7 +94,6 @@ def relearn(
             unlinked,
             extra=extra,
             learned=learned,
-            folds=folds,
             seed=seed,
             divisions=divisions,
             advance=advance,
@@ -108,7 +106,7 @@ def relearn(
 
 
 def describe_unlinked(
-    evidence: Evidence,
+    evidence: AllEvidence,
     links: Int64Array,
     extra: Int64Array,
     unlinked: Int64Array,

@@ -25,7 +25,6 @@ from linker.crosslingual.scoring.names import shared_names
 from linker.crosslingual.scoring.products import Restrictable, Scores
 from linker.crosslingual.scoring.retrieval import Pass
 from linker.crosslingual.scoring.scores import cosine, coverage, one_way
-from linker.crosslingual.scoring.stages import Stages
 from linker.crosslingual.scoring.topics import fit_topics, jensen_shannon, sample_topics
 from linker.scoring.ranking.calibrated import Calibrated
 
@@ -38,36 +37,15 @@ COMMON, RARE = 0.3, 3
 
 
 @dataclass(frozen=True, eq=False)
-class CascadeEvidence:
-    """The evidence of the cascade: its own scores, over the terms and the lexicon of `all`."""
+class CascadeEvidence(AllEvidence):
+    """The evidence of the cascade: scores of its own, over the same terms and lexicon."""
 
-    all: AllEvidence
     choosing: tuple[str, ...] = ("lsi",)
     passes: tuple[Pass, ...] = (Pass("lsi", CANDIDATES, 20),)
     size: int = CANDIDATES
     topics: int = TOPICS
     learning: Literal["variational", "gibbs"] = "variational"  # how the topics are learned
     seed: int = 0  # random seed of Gibbs sampling
-
-    @property
-    def source(self) -> Pages:
-        """The pages to link."""
-        return self.all.source
-
-    @property
-    def target(self) -> Pages:
-        """The pages to which the source pages are linked."""
-        return self.all.target
-
-    @property
-    def exclusive(self) -> bool:
-        """Whether a target can be linked to one source page only."""
-        return self.all.exclusive
-
-    @property
-    def stages(self) -> Stages:
-        """The stages of the run."""
-        return self.all.stages
 
     @cached_property
     def fixed(self) -> Scores:
@@ -83,13 +61,13 @@ class CascadeEvidence:
 
     def start(self, taught: Taught) -> Calibrated | None:
         """Return the saved ranker, if there is one: none was pooled for the cascade."""
-        return self.all.begun
+        return self.begun
 
     def learn(self, links: Int64Array) -> Learned:
         """Return what is learned from `links` (int64 [l, 2]): the latent space, the lexicon and the topics."""
-        x, y = self.all.source_terms, self.all.target_terms
-        translations, induced = self.all.translations(links)
-        lsi = self.all.latent(links)
+        x, y = self.source_terms, self.target_terms
+        translations, induced = self.translations(links)
+        lsi = self.latent(links)
         makers: dict[str, Callable[[], Restrictable]] = {
             "lsi": lambda: lsi,
             "words.idf": lambda: coverage(x, y, translations),
@@ -99,17 +77,17 @@ class CascadeEvidence:
         }
         source, target = self._topics(links).mixtures(x, y)
         topics = TopicMatcher(source, target, _lengths(self.source), _lengths(self.target))
-        return Learned(Scores(makers, keep=self.all.few), topics, induced, translations, links)
+        return Learned(Scores(makers, keep=self.few), topics, induced, translations, links)
 
     def study(self, links: Int64Array, induced: sp.csr_array) -> Knowledge:
         """Return what was learned from `links` (int64 [l, 2]) and a model, like `AllEvidence.study`, with topics."""
-        return replace(self.all.study(links, induced), topics=self._topics(links))
+        return replace(super().study(links, induced), topics=self._topics(links))
 
     def _topics(self, links: Int64Array) -> RowTopics:
-        if self.all.memory.topics:
-            return self.all.memory.topics
+        if self.memory.topics:
+            return self.memory.topics
         terms, counts = [], []
-        for pages, linked in ((self.all.source_terms, links[:, 0]), (self.all.target_terms, links[:, 1])):
+        for pages, linked in ((self.source_terms, links[:, 0]), (self.target_terms, links[:, 1])):
             often = np.bincount(pages.counts[linked].indices, minlength=pages.counts.shape[1])
             columns = np.flatnonzero((often >= RARE) & (often <= COMMON * len(linked)))
             terms.append(tuple(pages.vocabulary[column] for column in columns.tolist()))

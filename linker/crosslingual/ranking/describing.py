@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from indexes.dtypes import AnyArray, BoolArray, Int64Array
+from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.features import candidate_lists, with_pairs
-from linker.crosslingual.ranking.interface import Evidence, Learned
+from linker.crosslingual.ranking.interface import Learned
 from linker.crosslingual.scoring.candidates import hashes
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.retrieval import filled, retrieve
@@ -17,7 +18,7 @@ from linker.scoring.ranking.described import Described
 
 
 def describe(
-    evidence: Evidence,
+    evidence: AllEvidence,
     learned: Learned,
     rows: Int64Array,
     competitors: Int64Array,
@@ -53,7 +54,7 @@ def describe(
 
 
 def _graph(
-    evidence: Evidence,
+    evidence: AllEvidence,
     learned: Learned,
     pages: tuple[Int64Array, Int64Array],
     free: Sequence[Int64Array],
@@ -76,7 +77,7 @@ def _graph(
 
 
 def _described(
-    evidence: Evidence,
+    evidence: AllEvidence,
     learned: Learned,
     rows: Int64Array,
     graph: Graph,
@@ -96,14 +97,14 @@ def _described(
         yield with_pairs(lists, learned.pairs.features(rows, lists.targets), learned.pairs.names)
 
 
-def retrieve_taught(evidence: Evidence, learned: Learned, rows: Int64Array, free: Int64Array) -> Graph:
+def retrieve_taught(evidence: AllEvidence, learned: Learned, rows: Int64Array, free: Int64Array) -> Graph:
     """Return the pairs of the source pages `rows` and the target pages `free` that learned scores retrieve."""
     keys = evidence.source.keys, evidence.target.keys
     stage = f"taught-{digest(learned.links, rows, free)}"
     return retrieve(learned.scores, evidence.passes, rows, free, keys, evidence.stages, stage)
 
 
-def free_targets(evidence: Evidence, taken: Int64Array) -> Int64Array:
+def free_targets(evidence: AllEvidence, taken: Int64Array) -> Int64Array:
     """Return the targets that are not `taken`, in the order of a hash of their content."""
     free = np.setdiff1d(np.arange(len(evidence.target)), taken)
     return free[np.argsort(hashes([evidence.target.keys[i] for i in free]), kind="stable")]

@@ -30,12 +30,12 @@ from linker.crosslingual.scoring.scores import (
     common,
     cosine,
     coverage,
-    ones,
     synonyms,
     synonyms_backward,
     tfidf,
     translation_model,
 )
+from linker.crosslingual.scoring.sparse import ones
 from linker.crosslingual.scoring.stages import Stages
 from linker.scoring.ranking.calibrated import Calibrated
 
@@ -181,7 +181,7 @@ class AllEvidence:
             passages_of(target, self.target_language.terms, self.target_terms),
         )
 
-    def start(self, taught: Taught) -> Calibrated:
+    def start(self, taught: Taught) -> Calibrated | None:
         """Return the saved ranker, or else the pooled one for this kind of evidence and source of learned words."""
         if self.begun:
             return self.begun

@@ -1,4 +1,4 @@
-"""The interface of a task for the learned methods: its evidence, and what is learned from links."""
+"""What the learned methods learn from links, and the interface of scores for candidates only."""
 
 from __future__ import annotations
 
@@ -8,13 +8,7 @@ from typing import Protocol
 import scipy.sparse as sp
 
 from indexes.dtypes import Float32Array, Int64Array
-from linker.crosslingual.pages.pages import Pages
-from linker.crosslingual.ranking.pooled import Taught
-from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.products import Scores
-from linker.crosslingual.scoring.retrieval import Pass
-from linker.crosslingual.scoring.stages import Stages
-from linker.scoring.ranking.calibrated import Calibrated
 
 
 class PairScores(Protocol):
@@ -43,60 +37,3 @@ class Learned:
     induced: sp.csr_array
     translations: sp.csr_array
     links: Int64Array
-
-
-class Evidence(Protocol):
-    """Two collections, scores that need no links, and a way to learn from links."""
-
-    @property
-    def source(self) -> Pages:
-        """The pages to link."""
-        ...
-
-    @property
-    def target(self) -> Pages:
-        """The pages to which the source pages are linked."""
-        ...
-
-    @property
-    def fixed(self) -> Scores:
-        """Scores that need no links, by name: each [n, m]."""
-        ...
-
-    @property
-    def passes(self) -> tuple[Pass, ...]:
-        """The passes that retrieve candidates."""
-        ...
-
-    @property
-    def stages(self) -> Stages:
-        """The stages of the run, by which it resumes."""
-        ...
-
-    @property
-    def shared(self) -> Graph:
-        """The pairs retrieved by the fixed-score passes: independent of the links."""
-        ...
-
-    @property
-    def choosing(self) -> tuple[str, ...]:
-        """Names of the scores that rank the retrieved pairs, to choose candidates."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Number of candidates per page."""
-        ...
-
-    @property
-    def exclusive(self) -> bool:
-        """Whether a target can be linked to one source page only."""
-        ...
-
-    def start(self, taught: Taught) -> Calibrated | None:
-        """Return the pooled ranker for tasks that learn words from the source `taught`; None if there is none."""
-        ...
-
-    def learn(self, links: Int64Array) -> Learned:
-        """Return what is learned from links: int64 [l, 2], source and target rows."""
-        ...

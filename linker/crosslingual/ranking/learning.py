@@ -10,8 +10,9 @@ import numpy as np
 from indexes.dtypes import Int64Array
 from linker.base.errors import InputError
 from linker.crosslingual.ranking.describing import describe, free_targets, retrieve_taught
+from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.folds import FOLDS, divisions_of, held_out
-from linker.crosslingual.ranking.interface import Evidence, Learned
+from linker.crosslingual.ranking.interface import Learned
 from linker.scoring.ranking.described import Described, Fold
 
 # Minimum pairs of pages at which the folds share the retrieval of competitors, the slowest step.
@@ -19,7 +20,7 @@ ONCE = 1 << 27
 
 
 def out_of_fold(
-    evidence: Evidence,
+    evidence: AllEvidence,
     links: Int64Array,
     unlinked: Int64Array,
     *,
@@ -98,7 +99,7 @@ def once_per_target(lists: Described, without: Described, links: Int64Array) -> 
     return Fold(many, np.array(right, np.int64), again)
 
 
-def list_size(evidence: Evidence, links: Int64Array, folds: int = FOLDS, seed: int = 0) -> int:
+def list_size(evidence: AllEvidence, links: Int64Array, folds: int = FOLDS, seed: int = 0) -> int:
     """Return the number of candidates per list: the evidence's size, or the number of unlinked targets, if smaller.
 
     `links`: int64 [l, 2]; if pages may share targets, only those of one of the `folds` count as linked. Raises

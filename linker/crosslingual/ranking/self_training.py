@@ -8,8 +8,7 @@ import numpy as np
 
 from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from linker.crosslingual.ranking.auto import Solution, relearn
-from linker.crosslingual.ranking.folds import FOLDS
-from linker.crosslingual.ranking.interface import Evidence
+from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.scoring.ranking.described import Described
 from linker.scoring.ranking.fitting import FEWEST
 
@@ -20,11 +19,10 @@ LEARNED = "lsi.z"  # a score learned only from links
 
 
 def self_train(
-    evidence: Evidence,
+    evidence: AllEvidence,
     links: Int64Array,
     first: Solution,
     *,
-    folds: int = FOLDS,
     seed: int = 0,
     expected: float | None = None,
 ) -> tuple[Solution, list[dict[str, Any]]]:
@@ -40,7 +38,7 @@ def self_train(
         extra = sure(best)
         if len(extra) < FEWEST or len(np.intersect1d(extra[:, 0], best.extra[:, 0])) == len(extra):
             break
-        answer = relearn(evidence, links, extra, best.lists.rows, folds, seed, expected)
+        answer = relearn(evidence, links, extra, best.lists.rows, seed, expected)
         before, after = (retrieval(x.lists, extra) for x in (best, answer))
         likelier = len(links) < FEWEST or answer.quality > best.quality
         kept = likelier and _clearly_better(after, before)

@@ -83,10 +83,6 @@ class Checkpoint:
         write_atomically(self.path, buffer.getvalue())
         self._written = time.monotonic()
 
-    def remove(self) -> None:
-        """Delete the file, once the result of the pass is written."""
-        self.path.unlink(missing_ok=True)
-
 
 def fingerprint(*parts: Pages | str) -> str:
     """Return a hexadecimal hash of pages (ids, texts, language) and strings."""

@@ -6,7 +6,6 @@ d contains a translation of w. Both are exact: one sparse product per block and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -14,10 +13,11 @@ from scipy.sparse import csr_array
 
 from indexes.dtypes import BoolArray, Float32Array
 from linker.crosslingual.pages.pages import Terms
+from linker.crosslingual.scoring.products import Blocks
+from linker.crosslingual.scoring.sparse import ones, scale_columns, stochastic, unit_rows
 from linker.crosslingual.scoring.split_product import SplitProduct
 
 Weighting = Literal["binary", "idf"]
-Direction = Literal["both", "forward", "backward"]
 
 
 def idf(terms: Terms) -> Float32Array:
@@ -28,31 +28,6 @@ def idf(terms: Terms) -> Float32Array:
     return np.asarray(np.log((n + 1) / (often + 1)), np.float32)
 
 
-@dataclass(frozen=True, eq=False)
-class Comparability:
-    """M of all pairs: the sum of `hits`, a product per direction, divided by `source_mass` [n] + `target_mass` [m]."""
-
-    hits: tuple[SplitProduct, ...]
-    source_mass: Float32Array
-    target_mass: Float32Array
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of source and target pages."""
-        return self.hits[0].shape
-
-    def block(self, begin: int, end: int) -> Float32Array:
-        """Return M of the source pages begin … end−1: float32 [end − begin, targets]; 0 without known words."""
-        scores = self.hits[0].block(begin, end)
-        for hits in self.hits[1:]:
-            scores += hits.block(begin, end)
-        # Row by row, to stay in the CPU cache. Without mass there are no hits either, and the score stays 0.
-        others = np.maximum(self.target_mass, np.finfo(np.float32).tiny)
-        for i, mass in enumerate(self.source_mass[begin:end]):
-            scores[i] /= mass + others
-        return scores
-
-
 def comparability(
     source: Terms,
     target: Terms,
@@ -60,29 +35,20 @@ def comparability(
     *,
     known: tuple[BoolArray, BoolArray] | None = None,
     weighting: Weighting = "idf",
-    direction: Direction = "both",
-) -> Comparability:
+) -> Blocks:
     """Return Li & Gaussier's M for two collections. `relation`: CSR [v source, v target], non-zero for translations.
 
     `known`: the terms that count in the denominator, bool [v source] and [v target] (`Lexicon.known`); by default the
     terms of the relation, which excludes words whose translations are on no page.
-    `weighting`: with "idf", a hit counts the `idf` of its term in its own collection. `direction`: "forward" looks up
-    only the source's words in the target (M_fe), "backward" only the target's words in the source (M_ef).
+    `weighting`: with "idf", a hit counts the `idf` of its term in its own collection.
     """
-    links = _binary(relation)
+    links = ones(relation)
     known_source, known_target = known or (_sums(links, 1) > 0, _sums(links, 0) > 0)
     w, v = (idf(source), idf(target)) if weighting == "idf" else (None, None)
-    hits = []
-    source_mass, target_mass = (np.zeros(terms.present.shape[0], np.float32) for terms in (source, target))
-    if direction != "backward":
-        x = _scaled(_restricted(source, known_source), w)
-        source_mass = _sums(x, 1)
-        hits.append(SplitProduct.of(x, _binary(target.present @ links.T.tocsr())))
-    if direction != "forward":
-        y = _restricted(target, known_target)
-        target_mass = _sums(_scaled(y, v), 1)
-        hits.append(SplitProduct.of(_scaled(_binary(source.present @ links), v), y))
-    return Comparability(tuple(hits), source_mass, target_mass)
+    x, y = _weighted(_restricted(source, known_source), w), _restricted(target, known_target)
+    forward = SplitProduct.of(x, ones(target.present @ links.T.tocsr()))
+    backward = SplitProduct.of(_weighted(ones(source.present @ links), v), y)
+    return Blocks((forward, backward), _sums(x, 1), _sums(_weighted(y, v), 1))
 
 
 def translated_cosine(source: Terms, target: Terms, relation: csr_array) -> SplitProduct:
@@ -91,10 +57,9 @@ def translated_cosine(source: Terms, target: Terms, relation: csr_array) -> Spli
     `relation`: CSR [v source, v target]. A term's mass is divided among its translations; without any, the term is
     dropped.
     """
-    share = _scaled_rows(relation, _inverse(_sums(relation, 1)))
     weights = idf(target)
-    left = _scaled(csr_array(_log_counts(source) @ share), weights)
-    return SplitProduct.of(_normalised(left), _normalised(_scaled(_log_counts(target), weights)))
+    left = scale_columns(csr_array(_log_counts(source) @ stochastic(relation)), weights)
+    return SplitProduct.of(unit_rows(left), unit_rows(scale_columns(_log_counts(target), weights)))
 
 
 def _log_counts(terms: Terms) -> csr_array:
@@ -103,27 +68,8 @@ def _log_counts(terms: Terms) -> csr_array:
     return csr_array((data, counts.indices, counts.indptr), shape=counts.shape)
 
 
-def _normalised(matrix: csr_array) -> csr_array:
-    squares = csr_array((matrix.data**2, matrix.indices, matrix.indptr), shape=matrix.shape)
-    return _scaled_rows(matrix, _inverse(np.sqrt(_sums(squares, 1))))
-
-
-def _inverse(values: Float32Array) -> Float32Array:
-    return np.divide(1, values, out=np.zeros_like(values), where=values > 0)
-
-
-def _scaled_rows(matrix: csr_array, factors: Float32Array) -> csr_array:
-    data = matrix.data * np.repeat(factors, np.diff(matrix.indptr))
-    return csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
-
-
 def _sums(matrix: csr_array, axis: int) -> Float32Array:
     return np.asarray(matrix.sum(axis=axis), np.float32).ravel()
-
-
-def _binary(matrix: csr_array) -> csr_array:
-    ones = np.ones(matrix.nnz, np.float32)
-    return csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def _restricted(terms: Terms, known: BoolArray) -> csr_array:
@@ -134,8 +80,5 @@ def _restricted(terms: Terms, known: BoolArray) -> csr_array:
     return present
 
 
-def _scaled(matrix: csr_array, weights: Float32Array | None) -> csr_array:
-    if weights is None:
-        return matrix
-    data = matrix.data * weights[matrix.indices]
-    return csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+def _weighted(matrix: csr_array, weights: Float32Array | None) -> csr_array:
+    return matrix if weights is None else scale_columns(matrix, weights)

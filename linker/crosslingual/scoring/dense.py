@@ -22,23 +22,6 @@ GROUP = 64  # pages encoded at a time
 EXACT = 3000  # maximum linked pages whose full Gram matrix is decomposed
 
 
-@dataclass(frozen=True, eq=False)
-class Cosines:
-    """Cosines of all pairs: `source` float32 [n, d] and `target` float32 [m, d], rows of length 1 or 0."""
-
-    source: Float32Array
-    target: Float32Array
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of source and target pages."""
-        return len(self.source), len(self.target)
-
-    def block(self, begin: int, end: int) -> Float32Array:
-        """Return the cosines of the source pages begin … end−1: float32 [end − begin, targets]."""
-        return self.source[begin:end] @ self.target.T
-
-
 def encode_pages(
     encoder: Encoder, texts: Sequence[str], advance: Callable[[int], object] = lambda done: None
 ) -> Float32Array:

@@ -80,9 +80,8 @@ def _hapaxes(pages: Pages, rules: HapaxRules) -> Terms:
 
 def overlap(left: Terms, right: Terms) -> SharedHapaxes:
     """Return n + Dice/2 for two collections, given the counts of their hapaxes."""
-    shared = [(i, right.position[term]) for i, term in enumerate(left.vocabulary) if term in right.position]
-    left_columns, right_columns = np.array(shared, np.int64).reshape(-1, 2).T
-    product = SplitProduct.of(left.present[:, left_columns], right.present[:, right_columns])
+    columns = left.common(right)
+    product = SplitProduct.of(left.present[:, columns[0]], right.present[:, columns[1]])
     return SharedHapaxes(product, _sizes(left), _sizes(right))
 
 

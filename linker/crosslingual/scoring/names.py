@@ -11,7 +11,7 @@ from linker.crosslingual.pages.pages import Pages, Terms, count_terms
 from linker.crosslingual.pages.surface import letters, romanise
 from linker.crosslingual.scoring.comparability import idf
 from linker.crosslingual.scoring.products import Restrictable, WeightedProduct
-from linker.crosslingual.scoring.scores import scale_columns
+from linker.crosslingual.scoring.sparse import scale_columns
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
@@ -40,20 +40,13 @@ def shared_names(source: Pages, target: Pages) -> dict[str, Restrictable]:
     scores: dict[str, Restrictable] = {}
     for name, split in (("names", names_in), ("numbers", numbers_in), ("years", years_in)):
         x, y = count_terms(source.texts, split), count_terms(target.texts, split)
-        left, right = _aligned(x, y)
+        columns = x.common(y)
+        left, right = x.present[:, columns[0]], y.present[:, columns[1]]
         weighted = scale_columns(left, idf(_onto(y, right)))
         scores[f"{name}.overlap"] = WeightedProduct(weighted, sp.csr_array(right.T))
         sizes = (np.asarray(terms.present.sum(axis=1), np.float32).ravel() for terms in (x, y))
         scores[f"{name}.dice"] = WeightedProduct(2 * left, sp.csr_array(right.T), *sizes)
     return scores
-
-
-def _aligned(x: Terms, y: Terms) -> tuple[sp.csr_array, sp.csr_array]:
-    """Return the 0/1 rows of both collections over their common terms."""
-    shared = sorted(x.position.keys() & y.position.keys())
-    left = x.present[:, [x.position[t] for t in shared]]
-    right = y.present[:, [y.position[t] for t in shared]]
-    return sp.csr_array(left), sp.csr_array(right)
 
 
 def _onto(y: Terms, matrix: sp.csr_array) -> Terms:

@@ -17,7 +17,7 @@ from indexes.kernels.products import Factor
 from linker.crosslingual.pages.chunks import in_chunks
 from linker.crosslingual.pages.pages import Terms, narrow
 from linker.crosslingual.scoring.comparability import idf
-from linker.crosslingual.scoring.scores import scale_columns, stochastic, unit_rows
+from linker.crosslingual.scoring.sparse import scale_columns, stochastic, unit_rows
 
 LENGTH = 30  # terms per passage; shorter lines are joined, lines of more than twice as many terms are split
 PAGES = 32  # pages whose passages are compared together

@@ -218,30 +218,6 @@ def _dense_dots(
         return np.concatenate([np.empty(0, np.float32), *parts])
 
 
-@dataclass(frozen=True, eq=False)
-class Dense:
-    """Scores held in memory: float32 [n, m]."""
-
-    values: Float32Array
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of source and of target pages."""
-        return self.values.shape[0], self.values.shape[1]
-
-    def block(self, begin: int, end: int) -> Float32Array:
-        """Return the scores of the source pages begin … end−1: float32 [end − begin, m]."""
-        return self.values[begin:end].copy()
-
-    def pairs(self, graph: Graph) -> Float32Array:
-        """Return the scores of the pairs of a graph of this shape: float32 [pairs]."""
-        return self.values[graph.rows, graph.columns]
-
-    def restrict(self, rows: Int64Array, columns: Int64Array) -> Dense:
-        """Return the scorer of the source pages `rows` (int64 [n']) and the target pages `columns` (int64 [m'])."""
-        return Dense(self.values[np.ix_(rows, columns)])
-
-
 class Scores(Mapping[str, Restrictable]):
     """Scores by name, each computed on demand; for many pages, they may not all fit into memory together."""
 

@@ -8,22 +8,29 @@ the translated page, and the likelihood of the source page under the target's tr
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
-from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from indexes.dtypes import Float32Array
 from linker.crosslingual.pages.pages import Terms, column_sizes
 from linker.crosslingual.scoring.comparability import idf
 from linker.crosslingual.scoring.products import SparseOrDense, Sum, WeightedProduct
-from linker.crosslingual.scoring.sparse import csr, times
+from linker.crosslingual.scoring.sparse import (
+    by_rows,
+    csr,
+    in_parts,
+    mapped,
+    ones,
+    scale_columns,
+    scale_rows,
+    stochastic,
+    times,
+    unit_rows,
+)
 
 K1, B, K3 = 1.2, 0.6, 1.2
-PART = 1 << 22  # values at a time
 FROM_PAGE = 0.3  # share of words that the translation model draws from the page, not the collection
 
 
@@ -76,7 +83,7 @@ def synonyms_backward(source: Terms, target: Terms, translations: sp.csr_array) 
 
 def cosine(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
     """Return the tf-idf cosine [n, m] of the translated source page; translations of a term share its mass."""
-    logarithmic = _map(source.counts, lambda data: 1 + np.log(data))
+    logarithmic = mapped(source.counts, lambda data: 1 + np.log(data))
     translated = scale_columns(times(logarithmic, stochastic(translations)), idf(target))
     return WeightedProduct(unit_rows(translated), tfidf(target).T)
 
@@ -88,23 +95,22 @@ def translation_model(source: Terms, target: Terms, translations: sp.csr_array) 
     square root of its frequency.
     """
     length = np.asarray(target.counts.sum(axis=1), np.float32).ravel()
-    shares = _rows(target.counts, 1 / np.maximum(length, 1))
+    shares = scale_rows(target.counts, 1 / np.maximum(length, 1))
     expected = times(shares, stochastic(_transposed(translations)))
     often = np.asarray(source.counts.sum(axis=0), np.float64).ravel() + 0.5
     ratio = FROM_PAGE / (1 - FROM_PAGE) * often.sum() / np.maximum(often, 0.5)
-    expected = _map(scale_columns(expected, ratio.astype(np.float32)), np.log1p)
-    roots = _map(source.counts, np.sqrt)
+    expected = mapped(scale_columns(expected, ratio.astype(np.float32)), np.log1p)
+    roots = mapped(source.counts, np.sqrt)
     total = np.asarray(roots.sum(axis=1), np.float32).ravel()
-    return WeightedProduct(_rows(roots, 1 / np.maximum(total, 1)), expected.T)
+    return WeightedProduct(scale_rows(roots, 1 / np.maximum(total, 1)), expected.T)
 
 
 def common(source: Terms, target: Terms) -> WeightedProduct:
     """Return the tf-idf cosine [n, m] over the terms of both vocabularies, with the target's idf."""
-    shared = sorted(source.position.keys() & target.position.keys())
-    columns = [source.position[t] for t in shared]
-    right = target.counts[:, [target.position[t] for t in shared]]
+    columns, others = source.common(target)
+    right, shared = target.counts[:, others], tuple(target.vocabulary[i] for i in others)
     del target  # frees memory: n-gram counts are the largest part of a task
-    weights = idf(Terms(tuple(shared), right))
+    weights = idf(Terms(shared, right))
     right = weighted_by(right, weights)
     left = source.counts[:, columns]
     del source
@@ -114,12 +120,6 @@ def common(source: Terms, target: Terms) -> WeightedProduct:
 def tfidf(terms: Terms) -> sp.csr_array:
     """Return (1 + ln tf) · idf in rows of unit length: float32 CSR [pages, v]."""
     return weighted_by(terms.counts, idf(terms))
-
-
-def unit_rows(matrix: sp.csr_array) -> sp.csr_array:
-    """Return the matrix [n, v] with every row scaled to unit length; empty rows stay empty."""
-    norms = np.sqrt(np.asarray(_map(matrix, np.square).sum(axis=1), np.float32)).ravel()
-    return _rows(matrix, 1 / np.maximum(norms, 1e-12))
 
 
 def weighted_by(counts: sp.csr_array, weights: Float32Array) -> sp.csr_array:
@@ -132,7 +132,7 @@ def weighted_by(counts: sp.csr_array, weights: Float32Array) -> sp.csr_array:
             sp.csr_array((values, columns, begins), shape=(len(begins) - 1, counts.shape[1]))
         ).data
 
-    return _in_parts(counts, weighted)
+    return in_parts(counts, weighted)
 
 
 def _query_weights(source: Terms, translated: sp.csr_array) -> sp.csr_array:
@@ -142,64 +142,12 @@ def _query_weights(source: Terms, translated: sp.csr_array) -> sp.csr_array:
     weights = np.where(frequency > 0, np.log1p((n - frequency + 0.5) / (frequency + 0.5)), 0).astype(
         np.float32
     )
-    return scale_columns(_map(source.counts, lambda tf: tf * (K3 + 1) / (tf + K3)), weights)
+    return scale_columns(mapped(source.counts, lambda tf: tf * (K3 + 1) / (tf + K3)), weights)
 
 
 def _saturated(counts: sp.csr_array, lengths: Float32Array) -> sp.csr_array:
     norm = K1 * (1 - B + B * lengths / max(float(lengths.mean()), 1e-6))
-    return _by_rows(counts, norm, lambda tf, own: tf * (K1 + 1) / (tf + own))
-
-
-def stochastic(translations: sp.csr_array) -> sp.csr_array:
-    """Return the matrix [v source, v target] with every row scaled to sum to one; empty rows stay empty."""
-    return _rows(
-        translations, 1 / np.maximum(np.asarray(translations.sum(axis=1), np.float32).ravel(), 1e-12)
-    )
-
-
-def _map(matrix: sp.csr_array, function: Callable[[Float32Array], npt.NDArray[np.floating]]) -> sp.csr_array:
-    return _in_parts(matrix, lambda data, rows, places: function(data))
-
-
-def ones(matrix: sp.csr_array) -> sp.csr_array:
-    """Return the matrix [n, v] with every stored value replaced by 1."""
-    values = np.ones(len(matrix.data), np.float32)
-    return sp.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
-
-
-def _rows(matrix: sp.csr_array, factors: npt.NDArray[np.floating]) -> sp.csr_array:
-    return _by_rows(matrix, factors, lambda data, own: data * own)
-
-
-def _by_rows(
-    matrix: sp.csr_array,
-    numbers: npt.NDArray[np.floating],
-    function: Callable[[Float32Array, npt.NDArray[np.floating]], npt.NDArray[np.floating]],
-) -> sp.csr_array:
-    """Return the matrix [n, v] of `function` of each value and its row's entry in `numbers` [n]."""
-    sizes = np.diff(matrix.indptr)
-    return _in_parts(matrix, lambda data, rows, places: function(data, np.repeat(numbers[rows], sizes[rows])))
-
-
-def _in_parts(
-    matrix: sp.csr_array, function: Callable[[Float32Array, slice, slice], npt.NDArray[np.floating]]
-) -> sp.csr_array:
-    """Return the matrix with its values replaced by `function`, which is called for some rows at a time.
-
-    The function gets the values of these rows, the slice of rows, and the slice of the values. Temporary arrays of all
-    the values of a large matrix would take several times its memory.
-    """
-    data, begins = np.empty(len(matrix.data), np.float32), matrix.indptr
-    first = np.searchsorted(begins, np.arange(0, begins[-1], PART))
-    for start, stop in pairwise(np.unique(np.append(first, len(begins) - 1)).tolist()):
-        places = slice(begins[start], begins[stop])
-        data[places] = function(matrix.data[places].astype(np.float32), slice(start, stop), places)
-    return sp.csr_array((data, matrix.indices, begins), shape=matrix.shape)
-
-
-def scale_columns(matrix: sp.csr_array, factors: npt.NDArray[np.floating]) -> sp.csr_array:
-    """Return the matrix [n, v] with each column multiplied by its factor in `factors` [v]."""
-    return _in_parts(matrix, lambda data, rows, places: data * factors[matrix.indices[places]])
+    return by_rows(counts, norm, lambda tf, own: tf * (K1 + 1) / (tf + own))
 
 
 def _transposed(matrix: SparseOrDense) -> sp.csr_array:

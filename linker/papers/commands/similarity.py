@@ -111,6 +111,7 @@ def train(
         int,
         Opt(
             "Pair each article with N others that BM25 finds by its title, let the model label them, train again.",
+            "--neighbours",
             low=0,
             metavar="N",
         ),
@@ -157,7 +158,7 @@ def train(
 ) -> None:
     """Train a model on scored pairs.
 
-    With --sample or --translator, a second model is also trained on pairs that the first one labelled.
+    With --neighbours or --translator, a second model is also trained on pairs that the first one labelled.
 
     Example: linker similarity train pairs.jsonl --out model
     """

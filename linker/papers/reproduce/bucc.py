@@ -25,7 +25,8 @@ from linker.crosslingual.options import Options
 from linker.crosslingual.pages.pages import Pages, read_pages
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.scoring.candidates import Candidates
-from linker.crosslingual.scoring.dense import Cosines, fit_lsi
+from linker.crosslingual.scoring.dense import fit_lsi
+from linker.crosslingual.scoring.products import DenseProduct
 from linker.crosslingual.task import Task, read_links
 from linker.evaluation.first_ranks import first_ranks, reciprocal_ranks, successes
 from linker.papers.reproduce.cells import QUICK, Outcome, Study, System, fingerprint
@@ -208,7 +209,7 @@ def by_matrix(task: Task) -> Candidates:
         return float(reciprocal_ranks((scores >= own[:, None]).sum(axis=1).astype(np.float64)).mean())
 
     matrix = ridge(source, target, task.train, max(PENALTIES, key=held_out))
-    return task.nearest(Cosines(normalised(source @ matrix), target)).candidates
+    return task.nearest(DenseProduct(normalised(source @ matrix), target.T)).candidates
 
 
 def _latent(weights: sp.csr_array, linked: Int64Array) -> Float32Array:

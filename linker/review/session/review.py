@@ -269,6 +269,7 @@ class Review(Reading):
                 tally.curve, self.stop, self.phase, stopping.price_of(tally.rule).about(PAIRS if pairs else DOCUMENTS),
                 tally.prior, tally.drawn, len(self.seeds) if pairs else 0, len(self.population.rows),
                 tally.rule.ahead, tally.rule.total if self.settings.learns else None, tally.rule.audit.front[0],
+                tally.rule.audit.left if self.phase == "audit" else 0,
             )  # fmt: skip
 
     def languages(self) -> list[LanguageCount]:

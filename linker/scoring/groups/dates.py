@@ -34,6 +34,15 @@ def days_of(documents: Sequence[Document]) -> Float64Array:
     return np.array([document_day(document.metadata, name) for document in documents])
 
 
+def places(ids: Sequence[str], dates: Float64Array) -> list[tuple[float, int, str]]:
+    """Return keys that sort documents by date and id; those without a date are last.
+
+    Groups then do not depend on the corpus' order, and the first of near copies is the earliest.
+    """
+    known = np.nan_to_num(dates, nan=np.inf).tolist()
+    return [(day, len(id_), id_) for day, id_ in zip(known, ids, strict=True)]
+
+
 def stated(texts: Sequence[str], dates: Float64Array) -> Float64Array:
     """Return `dates` [n], with each unknown date replaced by the last date that the text states."""
     return np.array([day_of(text) if np.isnan(day) else day for text, day in zip(texts, dates, strict=True)])

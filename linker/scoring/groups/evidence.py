@@ -55,10 +55,11 @@ def weights(forward: ForwardIndex, rows: Int64Array) -> tuple[csr_array, AnyArra
     column = np.concatenate(columns)
     idf = lucene_idf(forward.frequencies(hashes), forward.rows).astype(np.float32)
     begins = np.cumsum(np.concatenate(sizes))
-    matrix = csr_array((np.concatenate(values) * idf[column], column, begins), shape=(len(rows), len(hashes)))
-    length = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
-    matrix.data /= np.repeat(np.maximum(length, 1e-9), np.diff(begins)).astype(np.float32)
-    return matrix[np.argsort(order)], hashes
+    size, data = np.diff(begins), np.concatenate(values) * idf[column]
+    length = np.sqrt(np.add.reduceat(data * data, begins[:-1][size > 0]))
+    data /= np.repeat(length, size[size > 0])
+    matrix = csr_array((data, column, begins), shape=(len(rows), len(hashes)))
+    return matrix if (rows[1:] > rows[:-1]).all() else matrix[np.argsort(order)], hashes
 
 
 def _tokens(forward: ForwardIndex, rows: Int64Array) -> Iterator[tuple[AnyArray, AnyArray, Int64Array]]:

@@ -16,7 +16,7 @@ from indexes.anywhere import AnyCollection
 from indexes.arrays import distinct
 from indexes.dtypes import BoolArray, Float32Array, Float64Array, Int64Array
 from linker.scoring.groups.evidence import FOUND, TAKEN, Findings, PairEvidence, joined, weights
-from linker.scoring.groups.languages import languages_of
+from linker.scoring.groups.languages import language_of, numbered
 from linker.scoring.groups.shipped import SHIPPED
 from linker.scoring.ranking import pooled
 from linker.scoring.ranking.candidates import VECTOR_NAMES, Gatherer, Pool, PoolSettings
@@ -56,17 +56,20 @@ def gather(
     days: Float64Array,
     advance: Callable[[int], object] = lambda done: None,
     known: Known | None = None,
+    language: Callable[[int], str] | None = None,
 ) -> tuple[PairEvidence, Findings, int]:
     """Return the evidence of the n documents in distinct `rows` (int64 [n]) of an index, whose `texts` [n] are given.
 
     Also returns who found whom, and the number of queries. `days` float64 [n]: their dates as days since year 1, NaN
     if not known. Vectors of the index's encoder are taken from the index. `advance` is called with the number of newly
     done documents. `known` holds earlier findings, and which documents are queries; close pairs make further ones
-    queries. Raises BackendUnavailableError if a retriever cannot answer.
+    queries. With an encoder, `language` returns the language of a document by its number; by default, it is detected.
+    Raises BackendUnavailableError if a retriever cannot answer.
     """
     finder = Finder(collection, rows, texts, advance)
     of_texts = weights(collection.forward, rows)
-    languages = languages_of(texts) if finder.embeds else None
+    language = language or (lambda i: language_of(texts[i]))
+    languages = numbered([*map(language, range(len(texts)))]) if finder.embeds else None
     earlier, asked = known or (None, np.ones(len(rows), bool))
     found = finder.find(np.flatnonzero(asked))
     if earlier is not None:

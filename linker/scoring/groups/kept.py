@@ -1,4 +1,4 @@
-"""What a grouping stores for the next one: findings, the words of each group, and the passages of its members."""
+"""What a grouping stores for the next one: findings, languages, the words of groups, and their members' passages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LastGrouping:
     """What the last grouping knew about documents, in one file that needs no other.
 
     A document is known by its `key`, a hash of its id and text. `full`: so many documents have come or gone that all of
-    them should be queries again. Words of groups and passages that are not used again are dropped.
+    them should be queries again. Languages, words of groups and passages that are not used again are dropped.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class LastGrouping:
         self.key = {d.id: key_of(d) for d in documents}
         self._known_spans, self._spans = Spans(), Spans()
         self._known_words, self._words = Words(), Words()
+        self._known_languages, self._languages = dict[int, str](), dict[int, str]()
         self._origin, self._taken, self._changed = "", 0, 0
         self._keys = np.empty(0, np.uint64)
         self._findings = self._read() if path.exists() else None
@@ -73,6 +74,8 @@ class LastGrouping:
                 (a, b): (start, end) if start >= 0 else None for (a, b), (start, end) in spans
             }
             self._known_words = {key: tuple(words) for key, words in orjson.loads(state["words"].tobytes())}
+            names = state["languages"].astype(str).tolist()
+            self._known_languages = dict(zip(state["spoken"].tolist(), names, strict=True))
         sizes = {len(getattr(findings, name)) for name in ARRAYS}
         ends = np.concatenate([findings.one, findings.other])
         if len(sizes) > 1 or not ((ends >= 0) & (ends < len(self._keys))).all():
@@ -109,6 +112,12 @@ class LastGrouping:
         words = self._words[key] = self._known_words[key] if key in self._known_words else make()
         return words
 
+    def language_of(self, id_: str, make: Callable[[], str]) -> str:
+        """Return the language of a document, detected by `make` if it is not known."""
+        key, known = self.key[id_], self._known_languages
+        name = self._languages[key] = known[key] if key in known else make()
+        return name
+
     def span_of(self, id_: str, by: str, make: Callable[[], Span | None]) -> Span | None:
         """Return the passage of a document that is about another text, made by `make` if it is not known."""
         pair = (self.key[id_], self.key[by])
@@ -131,6 +140,8 @@ class LastGrouping:
             "keys": self._keys,
             "of": np.array(list(self._spans), np.uint64).reshape(-1, 2),
             "spans": np.array([span or (-1, -1) for span in self._spans.values()], np.int64).reshape(-1, 2),
+            "spoken": np.array(list(self._languages), np.uint64),
+            "languages": np.array(list(self._languages.values()), np.bytes_),
             "words": np.frombuffer(orjson.dumps([*self._words.items()]), np.uint8),
             **{name: getattr(self._findings, name) for name in ARRAYS},
         }

@@ -7,7 +7,6 @@ corpus mining with multilingual sentence embeddings" (2019).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,17 +14,19 @@ import numpy as np
 from indexes.dtypes import Float64Array, Int64Array
 from linker.corpora.languages import guess_language
 
-# Addresses contain words of other languages, such as "com", which is frequent in Portuguese.
-ADDRESS = re.compile(r"[!-~]*[a-z]\.[a-z][!-~]*", re.IGNORECASE)
 ROUNDS = 100  # rounds of EM
 # EM starts from the share of pairs of the same story in training, which counts as much as this number of pairs.
 EXPECTED = 40
 LISTED = 10  # a document's nearest by vectors that are always among its candidates
 
 
-def languages_of(texts: Sequence[str]) -> Int64Array:
-    """Return a number from 0 for the language of each text, int64 [n]; −1 if it cannot be determined."""
-    names = [guess_language([ADDRESS.sub(" ", text)]) or "" for text in texts]
+def language_of(text: str) -> str:
+    """Return the language of a text; "" if it cannot be determined."""
+    return guess_language([text]) or ""
+
+
+def numbered(names: Sequence[str]) -> Int64Array:
+    """Return a number from 0 for each language, int64 [n]; −1 for ""."""
     number = {name: i for i, name in enumerate(sorted({*names} - {""}))}
     return np.array([number.get(name, -1) for name in names], np.int64)
 

@@ -46,5 +46,7 @@ def _ranks(values: AnyArray) -> Float32Array:
     out = np.empty(values.shape, dtype=np.float32)
     for start in range(0, len(values), 256):
         part = values[start : start + 256]
-        out[start : start + 256] = (part[:, None, :, :] > part[:, :, None, :]).sum(axis=2)
+        larger = part[:, :, None, :] > part[:, None, :, :]
+        # Bytes summed along the first axis take half the time of booleans summed along the second.
+        out[start : start + 256] = larger.view(np.uint8).sum(axis=1, dtype=np.uint16)
     return out

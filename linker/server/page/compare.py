@@ -94,7 +94,7 @@ def decide(
     found = _agreement(opened, first, second)
     conflict = next((c for c in found.conflicts if (c.first.id, c.first.seed) == (id, seed)), None)
     if conflict is None:
-        raise InputError("the reviewers agree on this document by now: there is nothing to decide")
+        raise InputError(message("The reviewers agree on this document by now: there is nothing to decide."))
     resolve(opened.ledger, conflict, verdict, reader.reviewer)
     opened.review.refresh()
     return go(request, "compare", opened.project, first=first, second=second)
@@ -136,5 +136,5 @@ def _qrels(opened: Opened) -> dict[str, dict[str, int]]:
     for judgement in decided(opened.ledger.judgements()):
         qrels.setdefault(judgement.seed, {})[judgement.id] = int(judgement.relevant)
     if not qrels:
-        raise InputError("nothing was judged in this review yet: give a file of judgements (qrels)")
+        raise InputError(message("Nothing was judged in this review yet: choose a file of judgements."))
     return qrels

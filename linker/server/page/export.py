@@ -32,6 +32,7 @@ FORMATS = {
     "csv": message("Spreadsheet as text (CSV)"),
     "jsonl": message("One JSON object per line, for programs"),
     "ris": message("For reference managers and ASReview (RIS)"),
+    "svg": message("Flow diagram of the review (PRISMA 2020)"),
     "qrels": message("Judgements, for evaluation software"),
     "run": message("Documents in the order of reading, for evaluation software"),
 }

@@ -17,6 +17,7 @@ from linker.review.grouped import Grouped, Item, Story, edited, is_edit, load
 from linker.review.interface import Judgement
 from linker.review.ledger import Ledger
 from linker.scoring.groups.asking import Stratum, passes, recall, sample
+from linker.server.page.judging import beginning
 from linker.server.page.rendering import message
 from linker.server.shelf import Opened
 
@@ -120,10 +121,8 @@ def title_of(opened: Opened, story: Story) -> str:
     """Return the title of a group: its representative's title or the beginning of its text."""
     if story.title:
         return story.title
-    if story.representative not in opened.engine:
-        return story.representative
-    document = opened.engine.document(story.representative)
-    return " ".join((document.title or document.text[:LEAD]).split())[:100]
+    document = _document(opened, story.representative)
+    return beginning(document.title or document.text, 100) or story.representative
 
 
 def as_row(opened: Opened, story: Story) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from fastapi import APIRouter, Form, Query, Request
 from starlette.responses import Response
 
 from linker.review.interface import Candidate, JudgedMeanwhileError, Judgement, Verdict
-from linker.review.learning.doubts import looked
+from linker.review.learning.doubts import LEAST, looked
 from linker.review.session.together import made_together
 from linker.server.errors import MEANWHILE
-from linker.server.page.judging import group, saw, seed_of, seen, shown
+from linker.server.page.judging import beginning, group, saw, seed_of, seen, shown
 from linker.server.page.matching import is_rows
 from linker.server.page.progress import is_due, stop_page
 from linker.server.page.rendering import address, go, is_swap, message, page, translate
@@ -98,7 +98,10 @@ def list_doubts(request: Request, opened: InReview) -> Response:
     if opened.review.settings.double:  # reviewers judge blind, so each sees only their own verdicts
         found = [d for d in found if d.judgement.reviewer == request.state.session.reviewer]
     entries = [(d, _line(opened, d.judgement.id), seed_of(opened, d.judgement.seed)) for d in found]
-    return page(request, "doubts.html", {"entries": entries}, project=opened.project)
+    progress = opened.review.progress()
+    few = min(progress.found, progress.read - progress.found - progress.maybe) < LEAST
+    values = {"entries": entries, "few": LEAST if few else 0}
+    return page(request, "doubts.html", values, project=opened.project)
 
 
 @router.post("/doubts")
@@ -223,4 +226,4 @@ def _line(opened: Opened, id_: str) -> str:
     if id_ not in opened.engine:
         return ""
     document = opened.engine.document(id_)
-    return " ".join((document.title or document.text[:400]).split())[:200]
+    return beginning(document.title or document.text, 200)

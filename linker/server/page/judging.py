@@ -18,6 +18,7 @@ from linker.server.shelf import Opened
 LONGEST = 40_000  # characters of a text that are initially shown
 READ = 600  # characters of a text in another language that are translated
 LEAD = 220  # characters of a seed in its short form
+BRIEF = 700  # characters of a candidate, or of a row, in its short form
 LIKELIEST = 8  # seeds that are offered for a document
 LABEL = 60  # characters of a seed in a list of them
 WORDS = 6  # maximum number of shared words that are named
@@ -48,8 +49,19 @@ class Shown:
     @property
     def lead(self) -> str:
         """The beginning of the seed's text, on one line."""
-        flat = " ".join(self.seed_text[: 4 * LEAD].split())
-        return flat if len(flat) <= LEAD else flat[:LEAD].rsplit(" ", 1)[0] + " …"
+        return beginning(self.seed_text, LEAD)
+
+    @property
+    def brief(self) -> SharedWords | None:
+        """The evidence around the passage; None if the whole text is not much longer."""
+        length = sum(len(piece) for piece, _ in self.evidence.pieces)
+        return self.evidence.excerpt(BRIEF) if length > 1.5 * BRIEF else None
+
+
+def beginning(text: str, most: int) -> str:
+    """Return the beginning of a text on one line: at most `most` characters, cut between words."""
+    flat = " ".join(text[: 4 * most].split())
+    return flat if len(flat) <= most else flat[:most].rsplit(" ", 1)[0] + " …"
 
 
 def shown(opened: Opened, candidate: Candidate, *, whole: bool = False) -> Shown:
@@ -146,13 +158,14 @@ def offers(opened: Opened, ids: Sequence[str], reviewer: str, seed: str = "") ->
     review = opened.review
     labels = {s.id: _label(number, s) for number, s in enumerate(review.seeds, start=1)}
     said, first = _said(opened, reviewer), list(labels)[:LIKELIEST]
+    topic = review.settings.unit == "topic"  # in a topic, a verdict counts for all seeds
     found = {}
     for id_ in ids:
         known = said.get(id_, {})
         likely = dict.fromkeys((seed, *known, *review.likeliest(id_, LIKELIEST), *first))
         allowed = [s for s in likely if s in labels and (s, id_) in review.population]
-        seeds = tuple((s, labels[s]) for s in allowed[:LIKELIEST])
-        sure = seed in labels or len(labels) == 1 or review.settings.unit == "topic"
+        seeds = tuple((s, labels[s]) for s in allowed[: 1 if topic else LIKELIEST])
+        sure = seed in labels or len(labels) == 1 or topic
         found[id_] = SeedOffer(
             seeds,
             seeds[0][0] if seeds and sure else "",
@@ -183,8 +196,7 @@ def verdicts(opened: Opened, reviewer: str) -> dict[str, str]:
 
 
 def _label(number: int, seed: Seed) -> str:
-    text = " ".join((seed.title or seed.text[: 4 * LABEL]).split())
-    return f"{number}: {text if len(text) <= LABEL else text[:LABEL] + ' …'}"
+    return f"{number}: {beginning(seed.title or seed.text, LABEL)}"
 
 
 def _said(opened: Opened, reviewer: str) -> dict[str, dict[str, tuple[Verdict, str]]]:

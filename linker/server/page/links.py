@@ -18,7 +18,7 @@ from linker.review.interface import Verdict
 from linker.review.links import ProposedLink, ProposedLinks, folder_of, make, make_of_pairs
 from linker.review.ownership import PAIRS
 from linker.review.project import Project
-from linker.server.page.rendering import go, page
+from linker.server.page.rendering import go, message, page
 from linker.server.page.reviews import InProject, Reader, Short
 
 router = APIRouter()
@@ -86,9 +86,7 @@ def upload(
             elif len(paths) == 3:
                 make(project, *paths)
             else:
-                raise InputError(
-                    "give three files, the run and both files of pages; or one, the .jsonl of linker link --uncertain"
-                )
+                raise InputError(message("Choose the file of links and both collections."))
     except LinkerError as e:
         return _form(request, project, reason_of(e))
     return go(request, "links", project)
@@ -126,7 +124,7 @@ def download(request: Request, project: InProject) -> Response:
         if judgement.relevant:
             found.setdefault(judgement.seed, {})[judgement.id] = judgement.score or 0.0
     if not found:
-        raise InputError("no pair was judged right yet: there is nothing to download")
+        raise InputError(message("No pair was judged right yet: there is nothing to download."))
     path = folder_of(project) / "judged.run"
     write_run(path, ((source, list(ids), list(ids.values())) for source, ids in found.items()), "judged")
     return FileResponse(path, media_type="text/plain", filename=f"{project.key}-links.run")

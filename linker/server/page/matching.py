@@ -15,7 +15,7 @@ from linker.review.interface import Candidate, Judgement
 from linker.review.rows.accepting import LEVEL, Check, Offer, offer
 from linker.review.rows.kept import Match, Matches, load, stamp
 from linker.review.rows.states import Decided, Row, State, by_probability, known_links, states, table
-from linker.server.page.judging import LABEL, Shown, group, shown
+from linker.server.page.judging import LABEL, Shown, beginning, group, shown
 from linker.server.page.rendering import message
 from linker.server.shelf import Opened
 
@@ -152,9 +152,9 @@ def options(opened: Opened, row: Row, ids: Sequence[str] = ()) -> list[ShownCand
     found = []
     for part in fold([document.full_text for document in documents]):
         match, document = matches[part.leader], documents[part.leader]
-        title = " ".join((document.title or document.text[:200]).split())
-        lead = " ".join(document.text[:400].split()) if document.title else ""
-        found.append(ShownCandidate(match, title, lead[:200], len(part.copies), _said(row, match.id)))
+        title = beginning(document.title or document.text, 200)
+        lead = beginning(document.text, 200) if document.title else ""
+        found.append(ShownCandidate(match, title, lead, len(part.copies), _said(row, match.id)))
     return found
 
 
@@ -174,8 +174,7 @@ def open_document(opened: Opened, row: Row, id_: str) -> Shown | None:
 
 def label(row: Row) -> str:
     """Return the beginning of a row's text, on one line."""
-    text = " ".join((row.seed.title or row.seed.text[: 6 * LABEL]).split())
-    return text if len(text) <= 2 * LABEL else text[: 2 * LABEL] + " …"
+    return beginning(row.seed.title or row.seed.text, 2 * LABEL)
 
 
 def batches(rows: Sequence[Row]) -> list[tuple[Judgement, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ from urllib.parse import urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse
-from starlette.routing import NoMatchFound
 
 from linker.base.version import __version__
 from linker.review import wording
@@ -54,7 +53,7 @@ class Place:
     needs_index: bool = True
 
 
-# In the order in which a review uses them; pages whose routes do not exist are left out.
+# In the order in which a review uses them.
 PLACES = (
     Place(
         message("Files"),
@@ -62,7 +61,7 @@ PLACES = (
         ("setup", "job"),
         needs_index=False,
     ),
-    Place(message("Judge"), (("judge", ""),), ("rows", "judged", "doubts")),
+    Place(message("Judge"), (("judge", message("Judge")),), ("rows", "judged", "doubts")),
     Place(
         message("Results"),
         (
@@ -75,7 +74,7 @@ PLACES = (
         ),
         ("stop", "group", "check_groups"),
     ),
-    Place(message("Settings"), (("settings", ""),)),
+    Place(message("Settings"), (("settings", message("Settings")),)),
 )
 NOT_READY = message("Add files first: there are no documents yet.")
 
@@ -120,14 +119,6 @@ def go(request: Request, route: str, project: Project, **query: Any) -> Redirect
     return RedirectResponse(f"{path}?{urlencode(query)}" if query else path, 303)
 
 
-def address_if(request: Request, route: str, **values: Any) -> str:
-    """Return the path of a route as `address` does, or an empty string if there is no such page."""
-    try:
-        return address(request, route, **values)
-    except NoMatchFound:
-        return ""
-
-
 @functools.cache
 def _environment(code: str) -> Environment:
     chosen = language(code)
@@ -145,7 +136,6 @@ def _environment(code: str) -> Environment:
     environment.globals |= {
         "static": static,
         "address": address,
-        "address_if": address_if,
         "verdict_names": NAMES,
     }
     return environment
@@ -160,38 +150,29 @@ def static(name: str) -> str:
 
 def _places(request: Request, project: Project) -> list[dict[str, Any]]:
     """Return a review's places: title, path, whether it is current, why it cannot be used yet, and pages of each."""
-    text = request.state.session.language.text
+    text, here = translate(request).text, request.url.path
     found = []
     for place in PLACES:
-        there = [
-            (route, title, path) for route, title in place.pages if (path := _path(request, route, project))
-        ]
-        if not there:
-            continue
-        further = {_path(request, route, project) for route in place.within}
-        shown = [(text(title), path, _current(request, path, there)) for _, title, path in there if title]
+        paths = [address(request, route, project=project.key) for route, _ in place.pages]
+        further = [address(request, route, project=project.key) for route in place.within]
+        # The tab of a page is also that of the pages below it.
+        nearest = max((path for path in paths if f"{here}/".startswith(f"{path}/")), key=len, default="")
+        current = "page" if nearest == here else "true"
         found.append(
             {
                 "title": text(place.title),
-                "path": there[0][2],
-                "here": request.url.path in {path for _, _, path in there} | further,
+                "path": paths[0],
+                "here": here in paths + further,
                 "off": text(NOT_READY) if place.needs_index and not project.ready else "",
-                "pages": shown if len(shown) > 1 and project.ready else [],
+                "pages": [
+                    (text(title), path, current if path == nearest else "")
+                    for (_, title), path in zip(place.pages, paths, strict=True)
+                ]
+                if project.ready and len(paths) > 1
+                else [],
             }
         )
     return found
-
-
-def _current(request: Request, path: str, pages: Sequence[tuple[str, str, str]]) -> str:
-    """Return the `aria-current` of a page's tab: "page" on it, "true" on a page below it, "" elsewhere."""
-    if path == request.url.path:
-        return "page"
-    above = [path for *_, path in pages if request.url.path.startswith(f"{path}/")]
-    return "true" if path == max(above, key=len, default="") else ""
-
-
-def _path(request: Request, route: str, project: Project) -> str:
-    return address_if(request, route, project=project.key)
 
 
 def translate(request: Request) -> ReaderLanguage:

@@ -16,7 +16,7 @@ from linker.review.rows.states import Row, counts, next_open
 from linker.server.jobs.keeper import Standing
 from linker.server.jobs.matching import specification
 from linker.server.page import matching, running
-from linker.server.page.judging import as_lines, group, saw, seen
+from linker.server.page.judging import BRIEF, as_lines, group, saw, seen
 from linker.server.page.matching import RowsView, view_of
 from linker.server.page.rendering import address, go, is_swap, message, page, translate
 from linker.server.page.reviews import InReview, Reader, Short
@@ -268,7 +268,7 @@ def _page(
         "view": view, "bands": matching.BANDS, "state_names": matching.STATE_NAMES, "levels": LEVELS,
         "counts": counts(rows), "count": len(rows), "listed": len(listed), "first": first, "step": matching.PAGE,
         "rows": [matching.as_values(one) for one in shown], "notice": notice, "job": job, "path_of_rows": path,
-        "enough": opened.review.settings.enough, "offer": matching.offer_of(opened, rows, view.level),
+        "brief": BRIEF, "enough": opened.review.settings.enough, "offer": matching.offer_of(opened, rows, view.level),
         "batches": matching.batches(rows), "learnable": matching.learnable(opened, rows),
         "documents": len(opened.review.population.rows), "q": q, "path": f"{path}?{view.query(row=seed, id=id, q=q)}",
     }  # fmt: skip

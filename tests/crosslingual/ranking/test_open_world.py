@@ -236,3 +236,21 @@ def test_wrong_links_are_noticed_and_teach_no_probabilities(corpus: Twin) -> Non
 
 def test_correct_links_are_not_contradicted(solution: Solution) -> None:
     assert not len(solution.fitted.contradicted)
+
+
+def test_a_page_is_judged_by_verifiers_that_saw_it_in_no_division() -> None:
+    n, half = 80, np.arange(80) < 40
+    x, _, right = pages(n, 1.0)
+    alone = pages(n, 0.0, seed=1)[0]
+    folds = [np.flatnonzero(chosen) for chosen in (half, ~half, np.arange(n) % 2 == 0, np.arange(n) % 2 == 1)]
+    # Only pages of the first fold differ, as the second division sees them.
+    strange = np.where(half[:, None], x[::-1] * 5, x)
+
+    def first_check(later: np.ndarray) -> np.ndarray:
+        seen = [x[folds[0]], x[folds[1]], later[folds[2]], later[folds[3]]]
+        verdicts = [right[rows] for rows in folds]
+        _, checks = fit_calibrated(NAMES, folds, seen, verdicts, [alone[rows] for rows in folds], divisions=2)
+        weights = checks[0].linked[:-1]
+        return np.asarray(weights / np.linalg.norm(weights))  # Platt's slope depends on the judged pages, too
+
+    np.testing.assert_allclose(first_check(strange), first_check(x), rtol=1e-6)

@@ -124,7 +124,7 @@ def test_an_interrupted_pass_goes_on_and_ends_alike(tmp_path: Path) -> None:
     for name in ("forward", "backward"):
         assert np.array_equal(getattr(again, name), getattr(whole, name))
     assert np.array_equal(again.candidates.targets, whole.candidates.targets)
-    checkpoint.remove()
+    checkpoint.path.unlink()
     assert not path.exists()
 
 

@@ -113,16 +113,6 @@ def test_worked_numbers_of_comparability() -> None:
     assert scores(FRENCH, ENGLISH, words, weighting="binary")[0] == pytest.approx([5 / 6, 2 / 5, 0])
 
 
-def test_each_direction_is_one_half_of_the_fraction() -> None:
-    words = lexicon(PAIRS)
-    assert scores(FRENCH, ENGLISH, words, weighting="binary", direction="forward")[0] == pytest.approx(
-        [2 / 3, 1 / 3, 0]
-    )
-    assert scores(FRENCH, ENGLISH, words, weighting="binary", direction="backward")[0] == pytest.approx(
-        [3 / 3, 1 / 2, 0]
-    )
-
-
 def test_nothing_known_scores_zero_and_is_no_nan() -> None:
     assert scores(FRENCH, ENGLISH, Lexicon({})).tolist() == [[0, 0, 0]]
 

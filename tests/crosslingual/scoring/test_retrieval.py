@@ -15,7 +15,7 @@ from indexes.kernels.products import PostingLists, dots
 from linker.crosslingual.pages.pages import column_sizes, count_terms, narrow
 from linker.crosslingual.scoring import sparse
 from linker.crosslingual.scoring.graph import Graph
-from linker.crosslingual.scoring.products import Dense, Scores, WeightedProduct
+from linker.crosslingual.scoring.products import Scores, WeightedProduct
 from linker.crosslingual.scoring.retrieval import Pass, filled, retrieve
 from linker.crosslingual.scoring.sparse import on_disk, release, times
 from linker.crosslingual.scoring.stages import Stages
@@ -34,7 +34,7 @@ def matrix(rows: int, columns: int, empty: int | None = None) -> sp.csr_array:
 def test_a_pass_keeps_the_best_targets_and_the_best_sources() -> None:
     values = RNG.random((30, 40)).astype(np.float32)
     rows, columns = np.array([3, 1, 20, 7, 8]), np.array([5, 2, 39, 11, 0, 7])
-    scores = Scores({"a": lambda: Dense(values)})
+    scores = Scores({"a": lambda: WeightedProduct(values, np.eye(40, dtype=np.float32))})
     steps = (Pass("a", 2, 1), Pass("absent", 9, 9))
     graph = retrieve(scores, steps, rows, columns, KEYS, Stages(), "x")
     expected = set()

@@ -42,7 +42,7 @@ def test_every_variable_and_option_exists() -> None:
         forms = (f'"{variable.removesuffix("_FILE")}"', f"prefix}}{variable}", f"LINKER_ELASTIC_{variable}")
         assert any(form in source for form in forms), variable
     shown = linker("index", "build", "--help").stdout
-    for option in ("--backend", "--url", "--shards", "--replicas", "--index", "--language", "--vectors"):
+    for option in ("--backend", "--url", "--shards", "--replicas", "--prefix", "--language", "--vectors"):
         assert option in PAGE
         assert option in shown
 

@@ -135,7 +135,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_command(directory: Path, tmp_path: Path) -> None:
-    done = linker("index", "tune", directory, "--recall", "0.95", "--sample", "40", "-k", "5", "--json")
+    done = linker("index", "tune", directory, "--recall", "0.95", "--held-out", "40", "-k", "5", "--json")
     found = json.loads(done.stdout)
     assert found["reached"]
     assert found["held_out"]
@@ -169,7 +169,7 @@ def test_queries_from_a_file_and_tuning_the_mode_keep_each_other(directory: Path
 def test_the_command_names_gaps(directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "--recall" in linker("index", "tune", directory, check=2).stderr
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    done = linker("index", "tune", directory, "--recall", "0.9", "--sample", "20")
+    done = linker("index", "tune", directory, "--recall", "0.9", "--held-out", "20")
     assert "no picture: it needs the extra 'plot'" in done.stderr
     assert not (tmp_path / "i.recall.png").exists()
     flat = write_corpus(tmp_path / "few.jsonl", 30)
@@ -182,5 +182,5 @@ def test_the_command_names_gaps(directory: Path, tmp_path: Path, monkeypatch: py
 
 def test_a_target_out_of_reach_is_said(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recall, "_share", lambda found, truth: 0.5)
-    done = linker("index", "tune", directory, "--recall", "0.9", "--sample", "20")
+    done = linker("index", "tune", directory, "--recall", "0.9", "--held-out", "20")
     assert "no setting finds 0.9" in done.stderr

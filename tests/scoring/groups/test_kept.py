@@ -38,6 +38,7 @@ def saved(path: Path, names: list[str], found: Found) -> None:
     kept.take(names, "here", findings(names, found), full=True)
     assert kept.span_of(names[0], names[-1], lambda: (3, 7)) == (3, 7)
     assert kept.words_of(names, lambda: ("text", names[0])) == ("text", names[0])
+    assert [kept.language_of(name, lambda: "greek") for name in names] == ["greek"] * len(names)
     kept.save()
 
 
@@ -58,6 +59,8 @@ def test_what_is_known_of_the_documents_that_stay_is_known_and_the_others_are_qu
     stay = {name for name in after if name in before and name != changed}
     assert kept.full == (len(before) + len(after) - 2 * len(stay) > len(before))
     assert LastGrouping(path, documents(after)).known(after, "elsewhere") is None
+    languages = [kept.language_of(name, str) for name in after]
+    assert languages == ["greek" if name in stay else "" for name in after]
     known = kept.known(after, "here")
     assert (known is None) == kept.full
     if known is not None:

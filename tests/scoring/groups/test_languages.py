@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from linker.scoring.groups.evidence import FOUND, NAMES, Findings, PairEvidence, fit_across, joined
-from linker.scoring.groups.languages import EXPECTED, LISTED, change_of_odds, languages_of, leads
+from linker.scoring.groups.languages import EXPECTED, LISTED, change_of_odds, language_of, leads, numbered
 from linker.scoring.groups.shipped import SHIPPED
 
 
@@ -57,11 +57,13 @@ def test_the_language_of_a_text_may_be_unknown() -> None:
         "this is the house of the man and it was not for you",
         "das ist nicht die Stadt und der Mann",
     )
-    found = languages_of([english, "17 %", german, english]).tolist()
+    names = [language_of(text) for text in (english, "17 %", german, english)]
+    assert names == ["english", "", "german", "english"]
+    found = numbered(names).tolist()
     assert found[0] == found[3] >= 0
     assert found[1] == -1
     assert found[2] not in (-1, found[0])
-    assert languages_of([]).tolist() == []
+    assert numbered([]).tolist() == []
 
 
 def test_odds_stay_if_the_share_is_as_in_training_and_fall_if_hardly_any_pair_belongs_together() -> None:

@@ -10,7 +10,7 @@ from linker.review.ledger import Ledger
 from linker.review.project import Workspace
 from linker.review.session import Review
 from linker.review.session.noting import facts_of
-from tests.server.page.support import client, form
+from tests.server.page.support import client, form, make_review
 
 DOUBTS = "/p/floods/doubts"
 WRONG = {"f7", "v3", "v21"}
@@ -76,3 +76,11 @@ def test_right_verdicts_are_left_alone(tmp_path: Path) -> None:
     judged(tmp_path, set())
     with client(tmp_path) as browser:
         assert "No verdict stands out" in browser.get(DOUBTS).text
+
+
+def test_too_few_verdicts_are_said_to_be_too_few(tmp_path: Path) -> None:
+    make_review(tmp_path)
+    with client(tmp_path) as browser:
+        page = browser.get(DOUBTS).text
+    assert "at least 5 verdicts of each kind" in page
+    assert "No verdict stands out" not in page

@@ -1,5 +1,6 @@
 """The judging page through its forms: verdicts, undo, copies, several reviewers, state after a restart."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -253,8 +254,6 @@ def test_the_judging_page_is_light(browser: TestClient) -> None:
     """At most 40 KB at first paint, including everything that the page loads."""
     page = browser.get(JUDGE)
     sizes = [len(page.content)]
-    import re
-
     for address in set(re.findall(r'(?:src|href)="(/static/[^"]+)"', page.text)):
         sizes.append(len(browser.get(address).content))
     assert len(sizes) >= 5
@@ -279,3 +278,20 @@ def test_lines_of_a_wrapped_text_flow_again() -> None:
     assert unwrapped(wrapped) == f"{line} {line} {line} {line}.\n A paragraph\n\nanother"
     for kept in ("roses are red\nviolets are blue\n" * 4, f"{line}\n{line}", f"{line}.\n" * 6):
         assert unwrapped(kept) == kept
+
+
+def test_an_audit_says_what_it_has_left_whichever_part_of_the_order_it_draws_from(
+    browser: TestClient,
+) -> None:
+    browser.post(
+        "/p/floods/settings", data=form(browser.get("/p/floods/settings").text, "/settings") | {"audit": "9"}
+    )
+    page = browser.post(
+        "/p/floods/progress/audit", data=form(browser.get("/p/floods/stop").text, "/audit")
+    ).text
+    left = []
+    while "random document" in page:
+        assert "(audit)" in page
+        left.append(int(re.findall(r"(\d+) random documents? of the audit", page)[0]))
+        page = browser.post(JUDGE, data=form(page, "/judge") | {"verdict": "not"}).text
+    assert left == list(range(9, 0, -1))

@@ -1,5 +1,6 @@
 """A match for each row, over HTTP and without a script: states, verdicts, several readers, accepting unread."""
 
+import dataclasses
 import shutil
 import time
 from collections.abc import Iterator
@@ -10,13 +11,15 @@ import pytest
 from starlette.testclient import TestClient
 
 from linker.engine.engine import Engine
-from linker.review.interface import Judgement, Seed
+from linker.engine.evidence import evidence
+from linker.review.interface import Candidate, Judgement, Seed
 from linker.review.ledger import Ledger
 from linker.review.project import Project, Workspace
 from linker.review.rows.kept import load
 from linker.server.config import ServeConfig
 from linker.server.jobs.matching import run, specification
 from linker.server.page.app import create_app
+from linker.server.page.judging import shown
 from linker.server.page.matching import results
 from tests.server.page.matches import FOUND, give_candidates, make_matching
 from tests.server.page.support import browser_of, form, forms, opened
@@ -372,3 +375,21 @@ def test_a_deleted_review_leaves_no_candidates_behind(project: Project) -> None:
     assert project.matches.is_file()
     project.delete()
     assert not project.index.parent.exists()
+
+
+def test_a_long_candidate_is_shown_by_its_passage_and_as_a_whole_on_request(
+    project: Project, app: Any
+) -> None:
+    filler = "Nothing of this sort was ever reported by anybody. " * 40
+    found = opened(app, project.key)
+    page = shown(found, Candidate("r1", "sharks", 0.0))
+    assert page.brief is None
+    text = f"{filler}A shark swam along the motorway near Houston. {filler}"
+    page = dataclasses.replace(
+        page, evidence=evidence(found.engine.collection, "sharks motorway Houston", text)
+    )
+    assert page.brief is not None
+    short = "".join(piece for piece, _ in page.brief.pieces)
+    assert "A shark swam along the motorway" in short
+    assert len(short) < 800 < len(text)
+    assert (short[:2], short[-2:]) == ("… ", " …")

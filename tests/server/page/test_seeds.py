@@ -1,6 +1,7 @@
 """The seeds page, the progress and the export, through their forms."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -152,3 +153,16 @@ def test_the_curve_ends_where_the_review_stands_and_the_pace_leaves_breaks_out()
     other = Judgement("s", "e", "not", "ana", time="2026-03-02T10:00:09+00:00")
     (pace,) = paces([Entry(1, said), Entry(2, other), Entry(3, said, undoes=1)])
     assert (pace.reviewer, pace.read, pace.found, pace.per_hour) == ("ana", 1, 0, None)
+
+
+def test_one_tab_is_current(browser: TestClient) -> None:
+    tabs = [
+        re.findall(r'<a href="([^"]+)" aria-current="(\w+)"', re.findall(r'<nav class="sub".*?</nav>', text, re.S)[0])
+        for text in (browser.get(f"/p/floods{page}").text for page in ("", "/seeds", "/compare", "/stop"))
+    ]  # fmt: skip
+    assert tabs == [
+        [("/p/floods", "page")],
+        [("/p/floods/seeds", "page")],
+        [("/p/floods/compare", "page")],
+        [],
+    ]

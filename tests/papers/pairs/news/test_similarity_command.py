@@ -42,7 +42,7 @@ def test_train_predict_evaluate_with_sampled_and_translated_pairs(setting: Path,
     entities, model, scores = (tmp_path / name for name in ("entities.jsonl", "model", "scores.tsv"))
     done = linker(
         "similarity", "train", train, "--out", model, *options(setting), "--entities", entities,
-        "--sample", "2", "--translator", table, "--to", "fr", "--mt-label", "copy",
+        "--neighbours", "2", "--translator", table, "--to", "fr", "--mt-label", "copy",
     )  # fmt: skip
     assert done.stdout.strip() == str(model)
     found = re.search(r"training again with (\d+) more pairs", done.stderr)
@@ -126,7 +126,7 @@ def test_foreign_articles_are_compared_in_english_and_sampled_from_a_pool(
     pool.write_text(json.dumps({"id": "x", "text": f"{STORIES[0]} {STORIES[1]}"}) + "\n", encoding="utf-8")
     model, kept = tmp_path / "m", tmp_path / "kept.jsonl"
     translate = ["--translate", f"xx=dictionary:{tmp_path}/{{source}}-{{target}}.tsv"]
-    done = linker("similarity", "train", train, "--out", model, *options(setting), "--sample", "1",
+    done = linker("similarity", "train", train, "--out", model, *options(setting), "--neighbours", "1",
                   *translate, "--pool", pool, "--translations", kept)  # fmt: skip
     assert "training again with" in done.stderr
     assert kept.stat().st_size > 1000
@@ -156,7 +156,7 @@ def test_a_model_without_entities_needs_no_pipeline(setting: Path, tmp_path: Pat
         (["--backbone", "no/model"], "there is no backbone 'no/model'"),
         (["--ner", "de=x"], "no spaCy pipeline for articles in 'en'"),
         (["--translator", "none.tsv", "--to", "fr"], "cannot read none.tsv"),
-        (["--sample", "2", "--elastic", "http://127.0.0.1:9"], "127.0.0.1:9"),
+        (["--neighbours", "2", "--elastic", "http://127.0.0.1:9"], "127.0.0.1:9"),
     ],
 )
 def test_mistakes_are_one_line_that_says_what_to_do(
