@@ -24,6 +24,7 @@ import numpy as np
 from benchmarks.support import group_data, rank_data
 from benchmarks.support.common import records, shared_data
 from benchmarks.support.harness import WORK, Arguments, Results, benchmark
+from benchmarks.support.links import interval
 from indexes.anywhere import AnyCollection
 from indexes.text.analysis import Analysis
 from indexes.text.marking import words_in
@@ -157,7 +158,7 @@ def measured(options: Arguments) -> Results:
     }
     if options.encoder:
         systems["encoder's sentence"] = by_encoder(options.encoder)
-    rng, results = np.random.default_rng(0), dict[str, Any]()
+    results = dict[str, Any]()
     for name, cases in sets.items():
         found = {system: right(choose, cases) for system, choose in systems.items()}
         rows: dict[str, Any] = {"cases": len(cases), "chance": chance(cases)}
@@ -165,8 +166,6 @@ def measured(options: Arguments) -> Results:
             rows[system] = {"right": round(float(hits.mean()), 4)}
             if system != "linker":
                 lead = found["linker"] - hits
-                means = [lead[rng.integers(0, len(lead), len(lead))].mean() for _ in range(2000)]
-                low, high = np.percentile(means, [2.5, 97.5])
-                rows[system]["lead of linker"] = [round(float(x), 4) for x in (lead.mean(), low, high)]
+                rows[system]["lead of linker"] = [round(float(lead.mean()), 4), *interval(lead)]
         results[name] = rows
     return {"split": options.split, **results}

@@ -32,14 +32,10 @@ def build(tmp_path: Path, *lines: bytes) -> tuple[list[str], list[dict[str, Any]
     return list(Collection.open(out).rows.ids), kept
 
 
+# tests/corpora/test_corpora.py has all kinds of bad lines.
 BAD = (
-    (b"not json", "JSON"), (b'["an", "array"]', "array"), (b"7", "object"), (b'{"text": "no id"}', "id"),
-    (b'{"id": "x"}', "text"), (b'{"id": "x", "text": 5}', "text"), (b'{"id": "", "text": "x"}', "id"),
-    (b'{"id": "a b", "text": "x"}', "white space"), (b'{"id": "a\\nb", "text": "x"}', "white space"),
-    (b'{"id": "a\\u0000b", "text": "x"}', "control"), (b'{"id": 1.5, "text": "x"}', "id"),
-    (b'{"id": "x", "text": "caf\xe9"}', "UTF-8"), (b'{"id": "x", "text": "\\ud800"}', ""),
-    (b'{"id": "x", "text": "cut', "JSON"), (b'{"id": "x", "text": ' + b"[" * 100_000, "JSON"),
-    (b'{"id": "x", "text": NaN}', "JSON"),
+    (b"not json", "JSON"), (b'{"text": "no id"}', "id"), (b'{"id": "a b", "text": "x"}', "white space"),
+    (b'{"id": "x", "text": "caf\xe9"}', "UTF-8"), (b'{"id": "x", "text": ' + b"[" * 100_000, "JSON"),
 )  # fmt: skip
 
 
@@ -60,11 +56,8 @@ def test_a_bad_line_is_quarantined_with_its_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
     [
-        ("empty.jsonl", b"", "is empty"),
-        ("blank.jsonl", b"\n\n", "is empty"),
         ("array.json", b'[{"id": "1", "text": "x"}]', "array"),
         ("table.csv", b"a,b\n1,2\n", "a, b"),
-        ("broken.jsonl.gz", b"\x1f\x8b\x08\x00nonsense", "broken.jsonl.gz"),
         ("all-bad.jsonl", b"bad\n[]\n", "no record can be used; the first"),
         ("unknown.xyz", b"\x00\x01\x02", "unknown.xyz"),
     ],

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from benchmarks.support import rank_data
 from benchmarks.support.common import shared_data
 from linker.corpora import read_queries
+from linker.evaluation.significance import bootstrap
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,6 @@ def measures(values: npt.NDArray[np.float64]) -> dict[str, float]:
     return {name: round(float(part.mean()), 4) for name, part in found.items()}
 
 
-def interval(values: npt.NDArray[np.float64], samples: int = 2000) -> list[float]:
+def interval(values: npt.ArrayLike) -> list[float]:
     """Return the 95 % bootstrap interval of the mean of values [n]."""
-    draws = np.random.default_rng(0).integers(0, len(values), (samples, len(values)))
-    return [round(float(q), 4) for q in np.quantile(values[draws].mean(axis=1), (0.025, 0.975))]
+    return [round(q, 4) for q in bootstrap(values, samples=2000)]

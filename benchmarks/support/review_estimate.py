@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.support.review_order import Flags
+from indexes.dtypes import Float64Array
+from linker.evaluation.significance import bootstrap_of
 from linker.review.interface import Read
 from linker.review.stopping.total import LEAST, QUANTILES, FindHistory
 
@@ -86,14 +88,14 @@ def _fitted(topics: Any, known: Numbers, left: Numbers) -> tuple[list[Numbers], 
     return told, constants
 
 
-def clustered(values: Sequence[float], topics: Iterable[str], draws: int = 1000) -> list[float]:
+def clustered(values: Sequence[float], topics: Iterable[str]) -> list[float]:
     """Return the mean and its 95 % interval from a bootstrap over whole topics."""
     by_topic: dict[str, list[float]] = {}
     for value, topic in zip(values, topics, strict=True):
         by_topic.setdefault(topic, []).append(value)
-    sums = np.array([sum(v) for v in by_topic.values()], dtype=np.float64)
-    counts = np.array([len(v) for v in by_topic.values()], dtype=np.float64)
-    chosen = np.random.default_rng(0).integers(0, len(sums), (draws, len(sums)))
-    means = sums[chosen].sum(axis=1) / counts[chosen].sum(axis=1)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return [round(float(v), 4) for v in (sums.sum() / counts.sum(), low, high)]
+    sums = np.array([[sum(v), len(v)] for v in by_topic.values()], dtype=np.float64)
+
+    def mean(of: Float64Array) -> Float64Array:
+        return np.asarray(of[:, 0] / of[:, 1])
+
+    return [round(float(v), 4) for v in (*mean(sums.sum(axis=0)[None]), *bootstrap_of(mean, sums))]

@@ -173,7 +173,6 @@ BACKENDS: dict[str, Callable[[Path], Backend]] = {"memory": in_memory, "disk": o
 MAKE_ON_SERVER = {
     "elastic": functools.partial(on_a_server, shards=1),
     "elastic in shards": functools.partial(on_a_server, shards=3),
-    "cluster": functools.partial(on_a_cluster, shards=1),
     "cluster in shards": functools.partial(on_a_cluster, shards=3),
     "cluster in fields": functools.partial(on_a_cluster, shards=3, fields=(Field("title"), Field("text"))),
     "opensearch": functools.partial(on_a_cluster, shards=1, server="opensearch"),
@@ -446,7 +445,7 @@ def test_k_is_one_at_least_and_may_be_enormous(shared: tuple[Backend, TextIndex]
     check(index.search(["cat"], 10**12)[0], backend.oracle(NEWS, "cat", 100))
 
 
-@pytest.mark.parametrize("backend", [*BACKENDS, "elastic", "cluster", "opensearch"], indirect=True)
+@pytest.mark.parametrize("backend", [*BACKENDS, "elastic", "cluster in shards", "opensearch"], indirect=True)
 def test_huge_and_strange_texts(backend: Backend) -> None:
     terms = 2_000 if backend.on_server else 20_000  # more than a query of Lucene may have by default, 1,024
     documents = {

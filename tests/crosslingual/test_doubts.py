@@ -17,6 +17,7 @@ from linker.review.project import Workspace
 from tests.crosslingual.synthetic import Twin, twin
 from tests.helpers import linker, run_page
 
+pytestmark = pytest.mark.usefixtures("divided_once")
 LOW, HIGH = 0.02, 0.9
 
 

@@ -72,6 +72,7 @@ def corpus() -> Twin:
     return replace(corpus, target=replace(corpus.target, ids=ids, texts=texts))
 
 
+@pytest.mark.usefixtures("divided_once")
 def test_auto_names_the_copies_and_sums_their_probabilities(corpus: Twin) -> None:
     options = Options(explain=True, self_train=False)
     task = Task(corpus.source, corpus.target, train=corpus.links[:60], options=options)

@@ -1,4 +1,4 @@
-"""From five messy files to the judged file, in a browser: both jobs, two reviewers at once.
+"""From five messy files to the judged file, in a browser: the job of rows, two reviewers at once.
 
 Titles and blank rows above the header, cp1252, Mac Roman with two identical column names, dates in three formats, and
 a workbook named .csv.
@@ -15,8 +15,6 @@ from typing import Any
 import openpyxl
 from playwright.sync_api import Page
 
-from linker.review.ledger import Ledger
-from linker.review.project import Workspace
 from tests.server.page.chromium import Thread, answered, axe, press, window
 
 PLACES = ("Plaza", "Brücke", "Straße", "Café", "Hafen")
@@ -94,37 +92,6 @@ def own_file(page: Page, server: Thread, name: str) -> list[dict[str, str]]:
     lines = list(csv.reader(io.StringIO(text)))
     header = next(n for n, line in enumerate(lines) if "id" in line)
     return [dict(zip(lines[header], line, strict=False)) for line in lines[header + 1 :]]
-
-
-def test_five_messy_files_become_a_judged_story(tmp_path: Path, chrome: Any) -> None:
-    texts = {
-        name: [
-            f"The {place} is flooded, says {name}",
-            f"The {place} votes today",
-            f"{place}: quiet, reports {name}",
-        ]
-        for name, place in zip(FILES, PLACES, strict=True)
-    }
-    posts = [write(tmp_path, name, texts[name]) for name in FILES]
-    article = tmp_path / "article.csv"
-    article.write_text("id,text\na1,Heavy rain: the old town is flooded\n")
-    with reviewed(chrome, tmp_path, "Choose files", posts, [article]) as (server, pages):
-        for _ in range(5):
-            for page in pages:
-                press(page, "y" if "flooded" in page.inner_text("section.post article") else "n")
-        (project,) = Workspace(tmp_path / "reviews").projects
-        with Ledger(project.ledger) as ledger:
-            judged = {j.id: j.relevant for j in ledger.judgements()}
-            assert {j.reviewer for j in ledger.judgements()} == {"ana", "ben"}
-        assert len(judged) == 10
-        assert {id_ for id_, is_relevant in judged.items() if is_relevant} == {f"{name}0" for name in FILES}
-        for name in FILES:
-            rows = own_file(pages[0], server, name)
-            assert [row["id"] for row in rows] == [f"{name}{i}" for i in range(3)]
-            assert [row["verdict"] for row in rows] == [
-                {True: "relevant", False: "not relevant", None: ""}[judged.get(row["id"])] for row in rows
-            ]
-            assert any(texts[name][0] in row.values() for row in rows)
 
 
 def test_each_row_of_a_messy_file_is_matched_in_five_messy_files(tmp_path: Path, chrome: Any) -> None:
