@@ -244,6 +244,8 @@ class PairModel:
         if BY_VECTORS[0] not in evidence.names:
             return self
         near, *both = (evidence.values[:, evidence.names.index(name)] for name in BY_VECTORS)
+        # An update without new documents has no pairs here.
+        near = near if len(near) else np.zeros(1)
         *of_leads, offset = self.across
         odds = np.stack(both, axis=1)[evidence.across] @ of_leads + offset
         offset += change_of_odds(odds, self.share)

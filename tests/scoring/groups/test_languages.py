@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,9 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from indexes.interface import Document
+from linker.engine import building, grouping
+from linker.engine.engine import Engine
 from linker.scoring.groups.evidence import FOUND, NAMES, Findings, PairEvidence, fit_across, joined
+from linker.scoring.groups.kept import LastGrouping
 from linker.scoring.groups.languages import EXPECTED, LISTED, change_of_odds, language_of, leads, numbered
 from linker.scoring.groups.shipped import SHIPPED
+from tests.helpers import HashEncoder
 
 
 def slow(lists: dict[int, dict[int, float]], languages: list[int], i: int, j: int, cosine: float) -> float:
@@ -122,3 +128,32 @@ def test_weights_of_leads_are_learned_from_pairs_in_two_languages_only() -> None
     assert share == pytest.approx(same[found.across].mean(), abs=1e-4)
     other = dataclasses.replace(found, values=np.where(found.across[:, None], found.values, 9.0))
     assert fit_across([(other, same)]) == ((less, more, offset), share)
+
+
+def test_with_an_encoder_the_next_grouping_detects_the_languages_of_new_documents_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())
+    building.create(tmp_path / "i", encoder="hash", language="english", positions=True)
+    texts = [
+        "the rain of the night",
+        "der Regen der Nacht und die Stadt",
+        "voters elect the parliament",
+        "17 %",
+    ]
+    documents = [Document(f"d{i}", text) for i, text in enumerate(texts)]
+    detected: list[str] = []
+
+    def detect(text: str) -> str:
+        detected.append(text)
+        return language_of(text)
+
+    monkeypatch.setattr(grouping, "language_of", detect)
+    with Engine(tmp_path / "i", encoder=HashEncoder()) as engine:
+        for known in (3, 4, 4):
+            engine.add([d for d in documents[:known] if d.id not in engine.collection.rows])
+            rows = engine.collection.rows.locate([d.id for d in documents[:known]])
+            kept = LastGrouping(tmp_path / "findings.npz", documents[:known])
+            grouping.group(engine.collection, documents[:known], rows, kept=kept)
+            kept.save()
+    assert detected == texts
