@@ -24,7 +24,7 @@ def build(tmp_path: Path, *lines: bytes) -> tuple[list[str], list[dict[str, Any]
         for line in path.read_text(encoding="utf-8").splitlines()
     ]
     if kept:
-        assert f"{len(kept)} records could not be used" in done.stderr
+        assert f"{len(kept)} record{'s' * (len(kept) != 1)} could not be used" in done.stderr
         assert str(out / "quarantine") in done.stderr
     info = json.loads(linker("index", "info", out, "--json").stdout)
     assert info["quarantined"] == len(kept)

@@ -49,7 +49,7 @@ def test_build_search_add_delete_info_verify(index: Path, tmp_path: Path) -> Non
     more.write_text('key,body\nb1,"Rain, rain\nand more rain"\na4,Volcano again\n', encoding="utf-8")
     added = linker("index", "add", index, more, "--id-column", "key", "--text-column", "body")
     assert "1 documents added, 5 in all" in added.stdout
-    assert "1 records could not be used" in added.stderr
+    assert "1 record could not be used" in added.stderr
     replaced = linker("index", "add", index, more, "--id-column", "key", "--text-column", "body", "--replace")
     assert "2 documents added, 5 in all" in replaced.stdout
     assert (

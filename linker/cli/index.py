@@ -104,7 +104,8 @@ def _report(report: BuildReport, directory: Path, as_json: bool, kept: str) -> N
     if report.quarantined and not as_json:
         address = Address.of(directory)
         where = f"the index {address.name}-quarantine" if address else f"{directory}/quarantine/"
-        note(f"{report.quarantined} records could not be used; they are in {where}, with the reasons")
+        records = "1 record" if report.quarantined == 1 else f"{report.quarantined:,} records"
+        note(f"{records} could not be used, and the reasons are in {where}")
     if report.interrupted:
         note(f"interrupted: {kept}")
         raise typer.Exit(130)

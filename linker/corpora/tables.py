@@ -146,6 +146,7 @@ def columns_in(path: Path, header: Sequence[str], columns: Columns) -> Columns:
                 "rename one in the file; or name the right ones (`id_column`, `text_column`, `title_column`)"
                 + ("; or have ids made (`make_ids`)" if names == columns.ids else "")
                 + "; if these are not names, say which row has them (`header_row`)"
+                + (", or which sheet (`sheet`)" if path.suffix.lower() == ".xlsx" else "")
             )
     return columns
 

@@ -53,7 +53,7 @@ def dataset(tmp_path: Path) -> Iterator[str]:
 def test_a_data_set_is_corpus_queries_and_judgements(dataset: str, tmp_path: Path) -> None:
     index, run = tmp_path / "index", tmp_path / "run.json"
     built = CliRunner().invoke(app, ["index", "build", dataset, "--out", str(index)])
-    assert "2 documents added" in built.stdout and "1 records could not be used" in built.stderr, built.output
+    assert "2 documents added" in built.stdout and "1 record could not be used" in built.stderr, built.output
     document = Engine.open(index).document("a")
     assert (document.title, document.text, document.metadata) == ("A", "floods in Valencia", {"lang": "en"})
     CliRunner().invoke(app, ["search", str(index), "--queries", dataset, "--out", str(run)])

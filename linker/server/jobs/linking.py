@@ -37,6 +37,7 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
             target,
             languages="-".join(codes) if all(codes) else None,
             dictionary=[_written(place / "dictionary.tsv", words.encode())] if words else (),
+            links=spec.get("cardinality"),
             **{name: spec[name] for name in OPTIONS if name in spec},
         )
         with listening(tell):

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from indexes.interface import Document
-from linker.review.interface import OrderCertificate
+from linker.review.interface import LanguageCount, OrderCertificate
 
 LONGEST_QUERY = 20_000  # characters
 LONGEST_TEXT = 20_000  # maximum characters of a document in one answer
@@ -102,6 +102,9 @@ class ReviewProgress(BaseModel):
     ]
     by_order: Annotated[OrderCertificate | None, Field(description="Recall certified under an assumption.")]
     enough: Annotated[str, Field(description="Why to stop now; empty while reading should continue.")]
+    languages: Annotated[
+        list[LanguageCount], Field(description="Counts per language, if there is a lexicon.")
+    ]
 
 
 class NextDocument(BaseModel):

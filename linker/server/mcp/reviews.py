@@ -11,7 +11,7 @@ from pathlib import Path
 from indexes.address import shown
 from linker.base.errors import InputError
 from linker.engine.engine import Engine
-from linker.review.interface import Candidate, Progress, Seed, Verdict
+from linker.review.interface import Candidate, LanguageCount, Progress, Seed, Verdict
 from linker.review.project import Project, Workspace
 from linker.server.shelf import Opened, Shelf
 
@@ -115,6 +115,12 @@ class Followed:
             if len(self._ledger.history(self._entry)) == 1:
                 self._entry, self._seen = self._newest(), self._state()
             return candidate, progress, self._review.enough()
+
+    @property
+    def languages(self) -> list[LanguageCount]:
+        """The counts of each language, if the index has a lexicon."""
+        with self._lock:
+            return self._review.languages()
 
     def _candidate(self, id_: str, seed: str, reviewer: str) -> Candidate:
         names = [s.id for s in self._review.seeds]

@@ -18,7 +18,7 @@ from indexes.interface import Document
 from linker.base.version import __version__
 from linker.crosslingual.options import LinkOptions
 from linker.engine.options import GroupOptions, SearchOptions
-from linker.review.interface import Progress, Seed, Verdict
+from linker.review.interface import LanguageCount, Progress, Seed, Verdict
 from linker.server.fields import argument
 from linker.server.jobs import linking
 from linker.server.mcp.models import (
@@ -198,7 +198,8 @@ class Tools:
         """
         name = self._indexes.name(index)
         given = [_seed(s) for s in seeds or ()]
-        candidate, seed, progress, enough = self._indexes.review(name, review).next(given, self._reviewer)
+        followed = self._indexes.review(name, review)
+        candidate, seed, progress, enough = followed.next(given, self._reviewer)
         following = None
         if candidate is not None:
             following = NextDocument(
@@ -208,7 +209,8 @@ class Tools:
                 probability=candidate.probability,
                 document=text_of(self._indexes.engine(name).document(candidate.id), characters),
             )
-        return FindAnswer(index=name, review=review, next=following, progress=_progress(progress, enough))
+        state = _progress(progress, enough, followed.languages)
+        return FindAnswer(index=name, review=review, next=following, progress=state)
 
     def judge(
         self,
@@ -225,15 +227,14 @@ class Tools:
     ) -> JudgeAnswer:  # fmt: skip
         """Store a verdict on a document in the review's ledger; a later verdict on the same document replaces it."""
         name = self._indexes.name(index)
-        candidate, progress, enough = self._indexes.review(name, review).judge(
-            id, seed, verdict, self._reviewer, note, tags or ()
-        )
+        followed = self._indexes.review(name, review)
+        candidate, progress, enough = followed.judge(id, seed, verdict, self._reviewer, note, tags or ())
         return JudgeAnswer(
             id=candidate.id,
             seed=candidate.seed,
             verdict=verdict,
             reviewer=self._reviewer,
-            progress=_progress(progress, enough),
+            progress=_progress(progress, enough, followed.languages),
         )
 
 
@@ -256,7 +257,7 @@ def _seed(given: GivenSeed) -> Seed:
     return Seed(given.id or f"seed-{xxhash.xxh3_64_hexdigest(content)}", given.text, given.title)
 
 
-def _progress(progress: Progress, enough: str) -> ReviewProgress:
+def _progress(progress: Progress, enough: str, languages: list[LanguageCount]) -> ReviewProgress:
     return ReviewProgress(
         read=progress.read,
         relevant=progress.found,
@@ -266,4 +267,5 @@ def _progress(progress: Progress, enough: str) -> ReviewProgress:
         left=progress.stop.left,
         by_order=progress.stop.by_order,
         enough=str(enough),
+        languages=languages,
     )

@@ -281,8 +281,9 @@ def test_lines_of_a_wrapped_text_flow_again() -> None:
 
 
 def test_an_audit_says_what_it_has_left_whichever_part_of_the_order_it_draws_from(
-    browser: TestClient,
+    browser: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("linker.review.stopping.audit.BLOCK", 2)
     browser.post(
         "/p/floods/settings", data=form(browser.get("/p/floods/settings").text, "/settings") | {"audit": "9"}
     )
@@ -295,3 +296,5 @@ def test_an_audit_says_what_it_has_left_whichever_part_of_the_order_it_draws_fro
         left.append(int(re.findall(r"(\d+) random documents? of the audit", page)[0]))
         page = browser.post(JUDGE, data=form(page, "/judge") | {"verdict": "not"}).text
     assert left == list(range(9, 0, -1))
+    with Ledger(folder / "floods" / "review.sqlite") as ledger:
+        assert {j.phase for j in ledger.judgements()} >= {"audit", "front"}

