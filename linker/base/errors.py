@@ -36,6 +36,11 @@ class ConfigError(LinkerError):
     """A configuration file or a `--set` value is wrong."""
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, or its representation if it has none."""
+    return (str(error).strip() or repr(error)).splitlines()[0]
+
+
 def requirements() -> dict[str, list[str]]:
     """Return what each extra installs and, under "", what is always installed; empty without metadata."""
     import importlib.metadata

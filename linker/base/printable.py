@@ -16,6 +16,7 @@ _UNSAFE_IN_JSON = re.compile(f"[\x7f-\x9f{BIDI}{SEPARATORS}]")  # orjson escapes
 # The password in a cluster's address may hold any character; `Path` turns the two slashes of an address into one.
 _CREDENTIALS = re.compile(r"((?:elastic|opensearch)\+\w+:/{1,2})\S*@|(\w:/{1,2})[^\s/]*@", re.IGNORECASE)
 _BREAKS = re.compile(r"[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
+NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what XML cannot hold
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _PICTURES = 0x2400  # ␀, followed by the pictures of the other control characters
 _DELETE, _PICTURE_OF_DELETE = "\x7f", "\u2421"

@@ -17,17 +17,17 @@ from linker.corpora.workbooks import sheet_rows
 Rows = Iterator[tuple[int, Sequence[Any]]]
 
 
-def originals(path: Path, columns: Columns, limit: int = MAX_LINE) -> Iterator[tuple[Sequence[Any], str]]:
+def originals(path: Path, columns: Columns) -> Iterator[tuple[Sequence[Any], str]]:
     """Yield the header of a table, then its rows with their ids; the id is empty if a row could not be used.
 
     For JSON lines, the header holds the fields of all lines, in order of first appearance. Raises InputError like
     `read_corpus`.
     """
     start = columns.header_row or 1
-    rows = ((number, cells) for number, cells in _rows(path, columns, limit) if number >= start or not number)
+    rows = ((number, cells) for number, cells in _rows(path, columns) if number >= start or not number)
     for _, header in rows:
         yield header, ""
-        yield from _with_ids(rows, numbered_records(path, columns, limit))
+        yield from _with_ids(rows, numbered_records(path, columns))
 
 
 def _with_ids(rows: Rows, records: Records) -> Iterator[tuple[Sequence[Any], str]]:
@@ -39,19 +39,19 @@ def _with_ids(rows: Rows, records: Records) -> Iterator[tuple[Sequence[Any], str
         yield cells, id_ if place == number else ""
 
 
-def _rows(path: Path, columns: Columns, limit: int) -> Rows:
-    kind, lines = recognised(path, columns, limit)
+def _rows(path: Path, columns: Columns) -> Rows:
+    kind, lines = recognised(path, columns, MAX_LINE)
     if kind == "xlsx":
         yield from sheet_rows(path, columns.sheet)
     elif kind in ("csv", "tsv"):
         how = (columns.delimiter, columns.header_row)
-        rows = tsv_rows(lines, limit) if kind == "tsv" else csv_rows(lines, limit, *how)
+        rows = tsv_rows(lines) if kind == "tsv" else csv_rows(lines, MAX_LINE, *how)
         for number, _, fields in rows:
             yield number, [fields] if isinstance(fields, str) else fields
     elif kind == "jsonl":
         names = list(dict.fromkeys(name for _, fields in _objects(lines) for name in fields))
         yield 0, names
-        for number, object_ in _objects(recognised(path, columns, limit)[1]):
+        for number, object_ in _objects(recognised(path, columns, MAX_LINE)[1]):
             yield number, [_cell(object_.get(name)) for name in names]
 
 

@@ -108,9 +108,8 @@ def _opened(path: Path) -> Iterator[Any]:
         raise InputError(f"cannot read {path}: {e.strerror}") from e
     except InputError:
         raise
-    except (
-        Exception
-    ) as e:  # the unpacking and parsing packages raise too many kinds of errors for damaged files
+    # The unpacking and parsing packages raise too many kinds of errors for damaged files.
+    except Exception as e:
         text = f"{path} is not an XLSX workbook that can be read ({e}): save it again as .xlsx, or as .csv"
         raise InputError(Reason(text, "damaged-workbook", name=path.name)) from e
 

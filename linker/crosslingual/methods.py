@@ -179,11 +179,7 @@ class OrderedTask:
 
     def as_given(self, result: LinkingResult) -> LinkingResult:
         """Return the result with rows, targets, explanations and lists of pages in the order of input."""
-        targets = np.full_like(result.candidates.targets, -1)
-        scores = np.full_like(result.candidates.scores, -np.inf)
-        valid = result.candidates.targets >= 0
-        targets[self.source] = np.where(valid, self.target[result.candidates.targets], -1)
-        scores[self.source] = result.candidates.scores
+        candidates = result.candidates.placed(len(self.source), self.source, self.target)
         place = dict(zip(self.task.source.ids, self.source.tolist(), strict=True))
         metadata = dict(result.metadata)
         if "no_link" in metadata:
@@ -191,9 +187,7 @@ class OrderedTask:
         explanations = result.explanations
         if explanations is not None:
             explanations = sorted(explanations, key=lambda record: place[record["id"]])
-        return replace(
-            result, candidates=Candidates(targets, scores), metadata=metadata, explanations=explanations
-        )
+        return replace(result, candidates=candidates, metadata=metadata, explanations=explanations)
 
 
 def in_content_order(task: Task) -> OrderedTask:

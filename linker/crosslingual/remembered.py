@@ -13,7 +13,6 @@ from linker.base.logs import logger
 from linker.crosslingual.ranking.auto import Solution
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.saved import LinkModel
-from linker.crosslingual.scoring.candidates import Candidates
 from linker.crosslingual.task import LinkingResult, Task
 
 FEW = 100  # minimum pages; with fewer, scores are compared with too few others
@@ -29,12 +28,7 @@ class TaskPart:
 
     def whole(self, result: LinkingResult, n: int) -> LinkingResult:
         """Return the part's result as a result for `n` source pages, in the rows of the whole task."""
-        k = result.candidates.targets.shape[1]
-        candidates = Candidates(np.full((n, k), -1, np.int64), np.full((n, k), -np.inf, np.float32))
-        found = result.candidates.targets
-        candidates.targets[self.source] = np.where(found >= 0, self.target[found], -1)
-        candidates.scores[self.source] = result.candidates.scores
-        return replace(result, candidates=candidates)
+        return replace(result, candidates=result.candidates.placed(n, self.source, self.target))
 
 
 def with_model(task: Task, method: str, solve: Callable[[Task], LinkingResult]) -> LinkingResult:

@@ -32,9 +32,7 @@ class StarConfig:
     # κ: before training, the relay prefers tokens unlike the mean; its heads divide `dim` among them. None: off.
     contrast: float | None = None
     max_weight: float | None = None  # learned weight of the max pool at the start; None: the paper's fixed 1
-    key_inputs: bool = (
-        False  # the relay's keys also learn from a token's idf, its count and its first position
-    )
+    key_inputs: bool = False  # the relay's keys also learn from a token's idf, count and first position
     score: Literal["dot", "cosine"] = "dot"  # score of query and key: scaled dot product, or cosine
     relay_key: bool = True  # the relay attends to itself too, as in the Star Transformer
     entmax: Literal["own", "package"] = "own"  # the package needs the extra `entmax` and is slower

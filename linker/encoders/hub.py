@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from indexes.errors import importing
-from linker.base.errors import InputError
+from linker.base.errors import InputError, first_line
 
 OWN = ("star", "minilm", "all-MiniLM-L6-v2", "usem3", "e5")
 OWNER = "sentence-transformers"  # default owner of names without one
@@ -80,5 +80,5 @@ def _refusal(repositories: Iterable[str]) -> str:
             HfApi().model_info(repository, timeout=SECONDS)
             return ""
         except Exception as e:  # may come from the library, its HTTP client or the system
-            reason = reason or (str(e).strip() or repr(e)).splitlines()[0][:200]
+            reason = reason or first_line(e)[:200]
     return reason

@@ -118,9 +118,8 @@ class OwnEncoder:
     def __init__(self, given: Encoder | None = None) -> None:
         """`given` replaces the encoder that the index names, and must have its fingerprint."""
         self._given = given
-        self._loaded: dict[
-            str, Encoder
-        ] = {}  # by fingerprint: another index may replace the one in the directory
+        # by fingerprint: another index may replace the one in the directory
+        self._loaded: dict[str, Encoder] = {}
         self._loading = threading.Lock()
         self._turns = Turns()  # tokenizers and models are not thread-safe
 

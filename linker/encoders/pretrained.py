@@ -16,7 +16,7 @@ import xxhash
 
 from indexes.arrays import normalised
 from indexes.errors import MissingExtraError, importing
-from linker.base.errors import InputError
+from linker.base.errors import InputError, first_line
 from linker.base.progress import bar
 from linker.encoders.foreign import check_allocation, check_foreign
 from linker.encoders.hub import REMEDY, check_available, near_misses
@@ -217,12 +217,15 @@ class E5Encoder:
         return vectors
 
 
+def minilm() -> str:
+    """Return the folder of all-MiniLM-L6-v2 in its package, or its name on the hub if that is not installed."""
+    if importlib.util.find_spec(MINILM_PACKAGE):
+        return str(importlib.import_module(MINILM_PACKAGE).get_model_path())
+    return "sentence-transformers/all-MiniLM-L6-v2"
+
+
 def _open(name: str, fetch: bool = True) -> Any:
-    source = name
-    if name.lower() in MINILM and importlib.util.find_spec(MINILM_PACKAGE):
-        source = str(importlib.import_module(MINILM_PACKAGE).get_model_path())
-    elif name.lower() == "minilm":
-        source = "sentence-transformers/all-MiniLM-L6-v2"
+    source = minilm() if name.lower() in MINILM else name
     looks_like_path = name.startswith((".", "/", "~")) or name.count("/") > 1
     if looks_like_path and not Path(source).is_dir():
         raise InputError(f"there is no model folder {name}{near_misses(name)}")
@@ -255,5 +258,5 @@ def _open(name: str, fetch: bool = True) -> Any:
                 raise InputError(
                     f"{name} is not a model that linker or sentence-transformers can read: {e}"
                 ) from None
-            failure = (str(e).strip() or repr(e)).splitlines()[0]
+            failure = first_line(e)
     raise InputError(f"the encoder {name!r} cannot be loaded ({failure}). {REMEDY}")

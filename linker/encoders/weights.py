@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 import xxhash
@@ -19,6 +19,7 @@ from linker.encoders.model_folder import CONFIG
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+T = TypeVar("T")
 MAX_TENSORS = 100_000
 # PyTorch's names of dtypes → safetensors' names.
 DTYPES = {
@@ -43,6 +44,11 @@ def opened(path: Path, framework: str = "numpy") -> Iterator[Any]:
     except (OSError, SafetensorError) as e:
         reason = (os.strerror(e.errno) if isinstance(e, OSError) and e.errno else str(e))[:200]
         raise InputError(f"{path} is missing or damaged: {reason}; copy the model again") from None
+
+
+def with_prefix(tensors: Mapping[str, T], prefix: str) -> dict[str, T]:
+    """Return the tensors whose names begin with a prefix, by the rest of their names."""
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
 def check_shapes(path: Path, expected: Shapes) -> None:

@@ -49,11 +49,9 @@ class ReaderLanguage:
         """Return a number in the locale's format, with at most `digits` decimal places."""
         return format_decimal(round(value, digits), format=f"#,##0.{'#' * digits}", locale=self.locale)
 
-    def percent(self, share: float, digits: int = 0) -> str:
-        """Return a share, 0 to 1, in per cent."""
-        zeros = f".{'0' * digits}" if digits else ""
-        pattern = self.locale.percent_formats[None].pattern
-        return format_percent(share, format=pattern.replace("0", f"0{zeros}", 1), locale=self.locale)
+    def percent(self, share: float) -> str:
+        """Return a share, 0 to 1, in whole per cent."""
+        return format_percent(share, locale=self.locale)
 
     def floor_percent(self, share: float) -> str:
         """Return a share in whole per cent, rounded down: certified values are never rounded up."""

@@ -100,16 +100,16 @@ def delete(folder: Path, uploads: Collection[str]) -> None:
         raise InputError(f"cannot delete {folder}: {e.strerror} ({e.filename})") from e
 
 
-def clear(folder: Path, names: Collection[str] = LINK_FILES) -> None:
-    """Delete a folder if it exists and holds only these files. Raises InputError naming anything else in it."""
+def clear(folder: Path) -> None:
+    """Delete a folder of links if it exists. Raises InputError naming anything else in it."""
     if not os.path.lexists(folder):
         return
     others = [
-        p for p in (folder, *folder.iterdir()) if p.is_symlink() or (p != folder and p.name not in names)
+        p for p in (folder, *folder.iterdir()) if p.is_symlink() or (p != folder and p.name not in LINK_FILES)
     ]
     if others:
         raise InputError(f"{others[0]} was not written by linker: move it elsewhere, and repeat")
-    for name in names:
+    for name in LINK_FILES:
         (folder / name).unlink(missing_ok=True)
     folder.rmdir()
 

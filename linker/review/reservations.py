@@ -21,11 +21,10 @@ class Reservations:
     def __init__(
         self,
         key: Callable[[Candidate], Key],
-        seconds: float = SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`key` gives a candidate's seed and document; `clock` returns seconds."""
-        self._key, self._seconds, self._clock = key, seconds, clock
+        self._key, self._clock = key, clock
         self._held: dict[str, tuple[Candidate, float]] = {}
 
     def __iter__(self) -> Iterator[str]:
@@ -63,7 +62,7 @@ class Reservations:
         holder, (candidate, since) = min(
             self._held.items(), key=lambda entry: entry[1][1], default=("", (None, self._clock()))
         )
-        if candidate is None or self._clock() - since < self._seconds:
+        if candidate is None or self._clock() - since < SECONDS:
             return None
         del self._held[holder]
         return candidate
@@ -74,7 +73,7 @@ class Reservations:
         return frozenset(
             held.seed
             for other, (held, since) in self._held.items()
-            if other != holder and now - since < self._seconds
+            if other != holder and now - since < SECONDS
         )
 
     def others(self, holder: str) -> int:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import save
-from torch import Tensor, nn
+from torch import nn
 
 from linker.base.errors import InputError
 from linker.base.files import write_atomically
-from linker.encoders.weights import opened
+from linker.encoders.weights import opened, with_prefix
 from linker.training.optimizer import Optimizer
 
 RANDOM, RANDOM_CUDA = "random", "random_cuda"
@@ -61,8 +61,8 @@ def load_checkpoint(path: Path, module: nn.Module, optimizer: Optimizer, setting
             f"again without `resume` ({_difference(header.get('setting', ''), setting)})"
         )
     try:
-        module.load_state_dict(_within(tensors, "model."))
-        optimizer.load(_within(tensors, "optimizer."))
+        module.load_state_dict(with_prefix(tensors, "model."))
+        optimizer.load(with_prefix(tensors, "optimizer."))
         torch.set_rng_state(tensors[RANDOM])
         # a checkpoint that was made on a CPU has no such state
         if _on_gpu(module) and RANDOM_CUDA in tensors:
@@ -74,10 +74,6 @@ def load_checkpoint(path: Path, module: nn.Module, optimizer: Optimizer, setting
 
 def _on_gpu(module: nn.Module) -> bool:
     return next(module.parameters()).device.type == "cuda"
-
-
-def _within(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
 def _difference(old: str, new: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -14,13 +13,13 @@ from indexes.errors import importing
 from indexes.interface import Document
 from linker.base.errors import InputError
 from linker.base.files import write_atomically
+from linker.base.printable import NOT_XML
 from linker.encoders.interface import Encoder
 
 MOST, FEWEST = 300, 5  # maximum number of documents on a map
 WIDTH, HEIGHT, MARGIN = 1000, 700, 60
 BLUE = "#1f77b4"
 LETTER, LINE = 5.2, 11  # approximate width of a letter and height of a line in a label
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 Points = npt.NDArray[np.float64]
 # One colour per article: Matplotlib's tab10.
 COLOURS = (
@@ -109,7 +108,7 @@ def _with_room(points: Points, labels: Sequence[str]) -> list[bool]:
 
 def cleaned(text: str, most: int = 300) -> str:
     """Return a text on one line of at most `most` characters, without characters that XML forbids."""
-    flat = " ".join(_NOT_XML.sub(" ", text).split())
+    flat = " ".join(NOT_XML.sub(" ", text).split())
     return flat if len(flat) <= most else flat[:most] + "…"
 
 

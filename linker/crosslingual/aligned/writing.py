@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
@@ -14,12 +13,11 @@ from xml.sax.saxutils import escape, quoteattr
 
 from linker.base.errors import InputError
 from linker.base.files import replacing
-from linker.base.printable import spreadsheet_cell
+from linker.base.printable import NOT_XML, spreadsheet_cell
 from linker.crosslingual.aligned.aligning import AlignedPassages, PageAlignment
 from linker.crosslingual.aligned.units import Unit
 from linker.crosslingual.pages.pages import Pages
 
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 COLUMNS = ("source", "target", "score", "source_page", "target_page", "page_score")
 # Languages written without spaces between sentences.
 UNSPACED = frozenset({"zh", "ja", "th", "lo", "km", "my", "bo"})
@@ -104,9 +102,8 @@ class PassageWriter:
         ids = self.source.ids[passages.link.source], self.target.ids[passages.link.target]
         texts = [text for _, text in self._texts(passages)]
         cells = (*texts, f"{passages.score:.4f}", *ids, f"{passages.link.score:.9g}")
-        line = (
-            io.StringIO()
-        )  # csv quotes a cell with a quotation mark, which readers would otherwise take for a quoted cell
+        # csv quotes a cell with a quotation mark, which readers would otherwise take for a quoted cell.
+        line = io.StringIO()
         csv.writer(line, delimiter="\t", lineterminator="\n").writerow(map(spreadsheet_cell, cells))
         return line.getvalue()
 
@@ -125,4 +122,4 @@ def _put(file: IO[bytes], text: str) -> None:
 
 def _xml(text: str) -> str:
     """Return a text as XML; a character that XML cannot hold becomes �."""
-    return escape(_NOT_XML.sub("\ufffd", text))
+    return escape(NOT_XML.sub("\ufffd", text))

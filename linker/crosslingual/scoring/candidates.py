@@ -45,6 +45,18 @@ class Candidates:
     targets: Int64Array
     scores: Float32Array
 
+    @classmethod
+    def none(cls, n: int, k: int) -> Candidates:
+        """Return room for `k` candidates of each of `n` sources, without any yet."""
+        return cls(np.full((n, k), -1, np.int64), np.full((n, k), -np.inf, np.float32))
+
+    def placed(self, n: int, rows: Int64Array, columns: Int64Array) -> Candidates:
+        """Return the candidates of `n` sources: those of row i in `rows[i]`, with `columns[j]` for target j."""
+        moved = Candidates.none(n, self.targets.shape[1])
+        moved.targets[rows] = np.where(self.targets >= 0, columns[self.targets], -1)
+        moved.scores[rows] = self.scores
+        return moved
+
     def cut(self, k: int) -> Candidates:
         """Return the first k candidates for each source: [n, k]."""
         return Candidates(self.targets[:, :k], self.scores[:, :k])
@@ -104,7 +116,7 @@ def rank(
     rows, columns, scores = rows[order], columns[order], scores[order]
     ranks = np.arange(len(rows)) - np.searchsorted(rows, np.arange(n))[rows]
     top = ranks < k
-    result = Candidates(np.full((n, k), -1, np.int64), np.full((n, k), -np.inf, np.float32))
+    result = Candidates.none(n, k)
     result.targets[rows[top], ranks[top]] = columns[top]
     result.scores[rows[top], ranks[top]] = scores[top]
     return result
@@ -155,7 +167,7 @@ def nearest(
     n, m = scorer.shape
     depth = min(depth, m)
     source, target = hashes(source_ids), hashes(target_ids)
-    candidates = Candidates(np.full((n, depth), -1, np.int64), np.full((n, depth), -np.inf, np.float32))
+    candidates = Candidates.none(n, depth)
     progress = PassState(candidates, np.zeros((k, m), np.float32), np.full((k, m), -1, np.int32))
     if checkpoint:
         checkpoint.restore(progress)

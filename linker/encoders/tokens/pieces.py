@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+import orjson
+
 from indexes.errors import importing
 from linker.base.errors import InputError
-from linker.base.files import MAX_TOKENIZER, read_regular, write_atomically
-from linker.encoders.tokens.words import PAD
+from linker.base.files import MAX_TOKENIZER, read_regular
+from linker.encoders.tokens.words import PAD, Tokenizer, Vocabulary, WordTokenizer
 
 if TYPE_CHECKING:
     import tokenizers
-import orjson
-
-from linker.encoders.tokens.words import Tokenizer, Vocabulary, WordTokenizer
 
 PAD_NAMES = ("[PAD]", "<pad>")
 UNK_NAMES = ("[UNK]", "<unk>")
@@ -79,13 +78,9 @@ class PieceTokenizer:
         """Return the content of the tokenizer.json."""
         return self._tokenizer.to_str().encode()
 
-    def save(self, path: Path) -> None:
-        """Write a file for `load_tokenizer`. Raises InputError if it cannot be written."""
-        write_atomically(path, self.to_bytes())
-
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """Return the tokenizer that `save` or the library wrote. Raises InputError, MissingExtraError."""
+    """Return the tokenizer in a file, ours or the library's. Raises InputError, MissingExtraError."""
     try:
         content = orjson.loads(read_regular(path, MAX_TOKENIZER))
     except OSError as e:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -77,13 +76,11 @@ def train_word_vectors(
     *,
     dim: int = 128,
     epochs: int = 5,
-    window: int = 5,
     min_count: int = 2,
     max_size: int | None = None,
-    method: Literal["skipgram", "cbow"] = "skipgram",
     seed: int = 0,
 ) -> WordVectors:
-    """Train word2vec (Mikolov et al. 2013), reproducibly. Raises MissingExtraError, InputError without words."""
+    """Train word2vec by skip-grams (Mikolov et al. 2013), reproducibly. Raises MissingExtraError, InputError."""
     with importing("training word vectors", "vectors"):
         from gensim.models import Word2Vec
     counts = Counter(token for text in texts for token in tokenize(text))
@@ -92,9 +89,7 @@ def train_word_vectors(
         raise InputError(
             f"no word occurs {min_count} times in the {len(texts)} texts: lower the minimum count"
         )
-    model = Word2Vec(
-        vector_size=dim, window=window, min_count=1, sg=int(method == "skipgram"), workers=1, seed=seed
-    )
+    model = Word2Vec(vector_size=dim, window=5, min_count=1, sg=1, workers=1, seed=seed)
     model.build_vocab_from_freq({token: counts[token] for token in vocabulary.tokens[UNK + 1 :]})
     model.train(_Sentences(texts, vocabulary), total_examples=len(texts), epochs=epochs)
     matrix = np.zeros((len(vocabulary), dim), np.float32)

@@ -8,13 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import orjson
 
 from linker.base.errors import InputError
-from linker.base.files import write_atomically
 
 PAD, UNK = 0, 1
 SPECIALS = ("<pad>", "<unk>")
@@ -75,11 +73,7 @@ class Tokenizer(Protocol):
         ...
 
     def to_bytes(self) -> bytes:
-        """Return the bytes that `save` writes, always the same for the same tokenizer."""
-        ...
-
-    def save(self, path: Path) -> None:
-        """Write a file for `load_tokenizer`."""
+        """Return the content of a file for `load_tokenizer`, always the same for the same tokenizer."""
         ...
 
 
@@ -157,7 +151,3 @@ class WordTokenizer:
         return orjson.dumps(
             {"type": "words", "tokens": self.vocabulary.tokens}, option=orjson.OPT_APPEND_NEWLINE
         )
-
-    def save(self, path: Path) -> None:
-        """Write a file for `load_tokenizer`. Raises InputError if it cannot be written."""
-        write_atomically(path, self.to_bytes())

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from array import array
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
-from itertools import islice
+from functools import partial
+from itertools import islice, tee
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import orjson
 from linker.base.errors import InputError
 from linker.base.files import replacing, write_atomically
 from linker.base.printable import spreadsheet_cell
+from linker.crosslingual.pages.chunks import in_order
 from linker.papers.bucc.dumps import Site
 from linker.papers.bucc.pairing import SHOWN, Linked, Pair, described, pair_pages
 from linker.papers.bucc.raw_pages import RawPage, RawPages, RawReading, WikiLinks, read_pages
@@ -239,20 +240,12 @@ def bodies(
     if jobs <= 1 or len(first) < TOGETHER * 2:
         yield from ((page, body(page, code, site, cut)) for page in pages)
         return
-    waiting: deque[tuple[Sequence[RawPage], Future[list[str]]]] = deque()
+    groups, again = tee(iter(lambda: list(islice(pages, TOGETHER)), []))
+    function = partial(_bodies, code=code, site=site, cut=cut)
     # No fork: it may copy a lock that a library's thread holds.
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        while group := list(islice(pages, TOGETHER)):
-            waiting.append((group, pool.submit(_bodies, group, code, site, cut)))
-            if len(waiting) > jobs * AHEAD:
-                yield from _next(waiting)
-        while waiting:
-            yield from _next(waiting)
-
-
-def _next(waiting: deque[tuple[Sequence[RawPage], Future[list[str]]]]) -> Iterator[tuple[RawPage, str]]:
-    group, future = waiting.popleft()
-    yield from zip(group, future.result(), strict=True)
+        for group, texts in zip(groups, in_order(pool, function, again, jobs * AHEAD), strict=True):
+            yield from zip(group, texts, strict=True)
 
 
 def _bodies(pages: Sequence[RawPage], code: str, site: Site, cut: Cut) -> list[str]:

@@ -177,9 +177,7 @@ def train(
              "epochs": epochs}  # fmt: skip
     config = _config(preset, asked, folds, ner, seed, entities=not no_entities, translate=translate)
     if not config.siamese.frozen:
-        check_backbone(
-            config.siamese.backbone
-        )  # fail before the entities are recognised, which takes minutes
+        check_backbone(config.siamese.backbone)  # fail before entities are recognised, which takes minutes
     scored = _kept(read_news(pairs))
     recogniser = recogniser_of(dict(config.pipelines), cache, processes)
     encoder = remembering(config.siamese.backbone) if config.siamese.frozen else None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
 from indexes.dtypes import Float64Array
+from linker.scoring.pairs.words import count_cosine
 
 Mention = tuple[str, str]  # text and label
 # The labels are those of OntoNotes; PER and MISC come from pipelines trained on Wikipedia.
@@ -29,12 +29,6 @@ def group_counts(mentions: Sequence[Mention], date: str = "") -> list[Counter[st
     ]
 
 
-def count_cosine(a: Counter[str], b: Counter[str]) -> float:
-    """Return the cosine of two counts, 0 if either is empty."""
-    dot = sum(count * b[name] for name, count in a.items())
-    return dot / math.sqrt(_square(a) * _square(b)) if dot else 0.0
-
-
 def entity_cosines(first: Sequence[list[Counter[str]]], second: Sequence[list[Counter[str]]]) -> Float64Array:
     """Return the cosine of the counts per pair and group, float64 [n, 4], in the order of GROUPS."""
     rows = [
@@ -42,7 +36,3 @@ def entity_cosines(first: Sequence[list[Counter[str]]], second: Sequence[list[Co
         for left, right in zip(first, second, strict=True)
     ]
     return np.array(rows, np.float64).reshape(len(rows), len(GROUPS))
-
-
-def _square(counts: Counter[str]) -> int:
-    return sum(count * count for count in counts.values())

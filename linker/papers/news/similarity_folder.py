@@ -23,7 +23,7 @@ from linker.encoders.model_folder import (
     replacing,
     write_part,
 )
-from linker.encoders.weights import opened
+from linker.encoders.weights import opened, with_prefix
 from linker.papers.news.fusion import FusionNetwork
 from linker.papers.news.overlap import Overlap
 from linker.papers.news.recognise import Recogniser
@@ -59,9 +59,9 @@ def load(
     kinds, fingerprint = _texts(settings.get("kinds"), folder / CONFIG), settings.get("encoder")
     tensors = _read(folder / WEIGHTS)
     try:
-        fusion = FusionNetwork.of_tensors(_within(tensors, "fusion."), config.fusion.output)
+        fusion = FusionNetwork.of_tensors(with_prefix(tensors, "fusion."), config.fusion.output)
         siamese = _siamese(folder, config, tensors, fingerprint, encoder)
-        known = _within(tensors, "overlap.")
+        known = with_prefix(tensors, "overlap.")
         overlap = Overlap(known["frequencies"].astype(np.int64), int(known["articles"][0])) if known else None
     except KeyError as e:
         raise InputError(f"{folder / WEIGHTS} is damaged: it lacks {e}") from None
@@ -111,10 +111,6 @@ def _read(path: Path) -> Tensors:
         if not np.isfinite(values).all():
             raise InputError(f"{path} is damaged: {name} holds NaN or infinity; copy the model again")
     return tensors
-
-
-def _within(tensors: Tensors, prefix: str) -> Tensors:
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
 def _card(model: NewsSimilarity, name: str, notes: str) -> bytes:

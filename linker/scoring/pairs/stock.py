@@ -38,7 +38,7 @@ def is_cross_encoder(folder: Path) -> bool:
 class CrossEncoderScorer:
     """Scores a query and a document by the best of the document's passages; a higher score is better."""
 
-    def __init__(self, folder: Path, *, passages: int = PASSAGES) -> None:
+    def __init__(self, folder: Path) -> None:
         """Raises InputError if the folder holds code, pickles or a model of several labels; MissingExtraError."""
         check_foreign(folder)
         with importing("reranking", "pretrained"):
@@ -56,11 +56,10 @@ class CrossEncoderScorer:
             raise InputError(
                 f"{folder} has {self._model.num_labels} labels: a reranker needs a CrossEncoder with one score"
             )
-        self._passages = passages
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> ScoreArray:
         """Return the score of each (query, document text), float32 [n]: the highest of its passages."""
-        read = [best_passages(query, text, self._passages) for query, text in pairs]
+        read = [best_passages(query, text, PASSAGES) for query, text in pairs]
         flat = [(query, part) for (query, _), parts in zip(pairs, read, strict=True) for part in parts]
         if not flat:
             return np.zeros(0, dtype=np.float32)

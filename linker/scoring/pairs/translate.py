@@ -17,7 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 import orjson
 
 from indexes.errors import importing
-from linker.base.errors import InputError
+from linker.base.errors import InputError, first_line
 from linker.base.lines import read_lines
 from linker.encoders.foreign import check_foreign
 from linker.scoring.pairs.glossing import DictionaryTranslator
@@ -189,7 +189,7 @@ def _load(name: str) -> tuple[Any, Any]:
             model = AutoModelForSeq2SeqLM.from_pretrained(name, use_safetensors=True, **options)
             return model.eval(), tokenizer
         except Exception as e:  # given a wrong folder, the library may raise almost anything
-            failure = (str(e).strip() or repr(e)).splitlines()[0]
+            failure = first_line(e)
     raise InputError(
         f"there is no translator {name!r}: no folder of that name that transformers can read, and it could not be "
         f"fetched ({failure}). Give a folder, a FILE.tsv or FILE.jsonl of ready translations, or "

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from itertools import islice
 
 HAN_KANA = "\u3005-\u3007\u3041-\u3096\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -15,6 +17,18 @@ RUN_OR_LETTERS = re.compile(rf"[{HAN_KANA}]+|[^\W\d_{HAN_KANA}]+")  # units that
 CHARACTER_OR_WORD = re.compile(
     r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\W_\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+"
 )
+
+
+def lower_words(text: str) -> list[str]:
+    """Return the words of a text, lower-cased; in scripts without spaces, its characters."""
+    return CHARACTER_OR_WORD.findall(text.lower())
+
+
+def count_cosine(a: Counter[str], b: Counter[str]) -> float:
+    """Return the cosine of two counts, 0 if either is empty."""
+    dot = sum(count * b[token] for token, count in a.items())
+    squares = sum(n * n for n in a.values()) * sum(n * n for n in b.values())
+    return dot / math.sqrt(squares) if dot else 0.0
 
 
 def count_words(text: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +12,7 @@ import numpy as np
 from indexes.dtypes import Float32Array, Float64Array
 from linker.encoders.interface import Encoder
 from linker.scoring.pairs.sts.scorer import Texts
-from linker.scoring.pairs.words import CHARACTER_OR_WORD
+from linker.scoring.pairs.words import count_cosine, lower_words
 
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 NGRAMS = (2, 3, 4)
@@ -45,10 +44,11 @@ class Remembered:
     def __getitem__(self, text: str) -> Float32Array:
         return self._known[text]
 
-
-def words(text: str) -> list[str]:
-    """Return the words of a text, lower-cased."""
-    return CHARACTER_OR_WORD.findall(text.lower())
+    def sides(self, pairs: Sequence[Texts]) -> tuple[Float32Array, Float32Array]:
+        """Return the vectors of the first and of the second texts of pairs, float32 [n, d] each."""
+        self.read(text for pair in pairs for text in pair)
+        u, v = (np.stack([self._known[pair[side]] for pair in pairs]) for side in (0, 1))
+        return u, v
 
 
 def names(encoders: Sequence[str]) -> tuple[str, ...]:
@@ -62,7 +62,7 @@ def evidence(pairs: Sequence[Texts], encoders: Mapping[str, Remembered]) -> Floa
     vectors = list(encoders.values())
     for one in vectors:
         one.read(text for pair in pairs for text in pair)
-    vectors[0].read(word for pair in pairs for text in pair for word in words(text))
+    vectors[0].read(word for pair in pairs for text in pair for word in lower_words(text))
     rows = [
         [*surface(*pair), *(float(v[pair[0]] @ v[pair[1]]) for v in vectors), *alignment(*pair, vectors[0])]
         for pair in pairs
@@ -74,20 +74,19 @@ def products(pairs: Sequence[Texts], encoders: Mapping[str, Remembered]) -> Floa
     """Return |u − v| ⊕ u·v of each encoder's vectors u and v of a pair, float64 [n, 2 · Σ d], as in the frozen head."""
     found = []
     for vectors in encoders.values():
-        vectors.read(text for pair in pairs for text in pair)
-        u, v = (np.stack([vectors[pair[side]] for pair in pairs]) for side in (0, 1))
+        u, v = vectors.sides(pairs)
         found += [np.abs(u - v), u * v]
     return np.concatenate(found, axis=1).astype(np.float64)
 
 
 def surface(first: str, second: str) -> tuple[float, float, float, float]:
     """Return the cosines of character n-grams and of words, the share of shared numbers, and the ratio of lengths."""
-    a, b = words(first), words(second)
+    a, b = lower_words(first), lower_words(second)
     numbers = {*NUMBER.findall(first)}, {*NUMBER.findall(second)}
     every = numbers[0] | numbers[1]
     return (
-        _cosine(_ngrams(a), _ngrams(b)),
-        _cosine(Counter(a), Counter(b)),
+        count_cosine(_ngrams(a), _ngrams(b)),
+        count_cosine(Counter(a), Counter(b)),
         len(numbers[0] & numbers[1]) / len(every) if every else 1.0,
         min(len(a), len(b)) / max(len(a), len(b), 1),
     )
@@ -100,7 +99,7 @@ def alignment(first: str, second: str, vectors: Vectors) -> tuple[float, float]:
     texts, as in the greedy matching of Rus & Lintean (2012) and BERTScore, here over single words. A text without
     words aligns with nothing: 0.
     """
-    a, b = words(first), words(second)
+    a, b = lower_words(first), lower_words(second)
     if not a or not b:
         return 0.0, 0.0
     table = np.stack([vectors[word] for word in a]) @ np.stack([vectors[word] for word in b]).T
@@ -111,9 +110,3 @@ def alignment(first: str, second: str, vectors: Vectors) -> tuple[float, float]:
 def _ngrams(tokens: Sequence[str]) -> Counter[str]:
     text = f" {' '.join(tokens)} " if tokens else ""
     return Counter(text[i : i + n] for n in NGRAMS for i in range(len(text) - n + 1))
-
-
-def _cosine(a: Counter[str], b: Counter[str]) -> float:
-    dot = sum(count * b[token] for token, count in a.items())
-    squares = sum(n * n for n in a.values()) * sum(n * n for n in b.values())
-    return dot / math.sqrt(squares) if dot else 0.0

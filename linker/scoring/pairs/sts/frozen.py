@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from indexes.dtypes import Float64Array
 from linker.encoders.interface import Encoder
+from linker.scoring.pairs.sts.evidence import Remembered
 from linker.scoring.pairs.sts.scorer import GradeHead, PairScorer, Texts
 
 
@@ -49,7 +50,7 @@ class FrozenScorer(PairScorer):
         self.module = FrozenHead(encoder.dim, dropout)
         self.module.eval()
         self.head = self.module.head
-        self._vectors: dict[str, Tensor] = {}
+        self._vectors = Remembered(encoder)
 
     def describe(self) -> dict[str, Any]:
         """Return the settings that determine the scores, apart from the weights."""
@@ -68,11 +69,5 @@ class FrozenScorer(PairScorer):
 
     def _sides(self, pairs: Sequence[Texts]) -> tuple[Tensor, Tensor]:
         """Return the vectors [n, d] of the first and the second texts; new texts are encoded together, by length."""
-        new = sorted(
-            {text for pair in pairs for text in pair} - self._vectors.keys(), key=lambda t: (len(t), t)
-        )
-        if new:
-            vectors = torch.from_numpy(np.array(self.encoder.encode(new)))
-            self._vectors.update(zip(new, vectors, strict=True))
-        first, second = (torch.stack([self._vectors[pair[side]] for pair in pairs]) for side in (0, 1))
+        first, second = map(torch.from_numpy, self._vectors.sides(pairs))
         return first, second

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from linker.base.errors import InputError
 from linker.papers.news import recognise
 from linker.papers.news.articles import Article, NewsPair
-from linker.papers.news.entities import GROUPS, count_cosine, entity_cosines, group_counts
+from linker.papers.news.entities import GROUPS, entity_cosines, group_counts
 from linker.papers.news.overlap import Overlap
 from linker.papers.news.recognise import MentionCache, Recogniser, load_pipeline, read_pipelines
 from linker.papers.news.sharing import shared, shared_words
+from linker.scoring.pairs.words import count_cosine
 from tests.papers.pairs.news.news_data import pipeline
 
 COUNTS = st.dictionaries(st.sampled_from("abcd"), st.integers(1, 5)).map(Counter)

@@ -15,9 +15,10 @@ from linker.base.errors import InputError
 from linker.scoring.pairs.data import Pair
 from linker.scoring.pairs.sts import recipe as sts
 from linker.scoring.pairs.sts.cross_config import PRESETS
-from linker.scoring.pairs.sts.evidence import Remembered, alignment, evidence, names, products, surface, words
+from linker.scoring.pairs.sts.evidence import Remembered, alignment, evidence, names, products, surface
 from linker.scoring.pairs.sts.mixed import MixedScorer, Regression, positive_ridge, ridge
 from linker.scoring.pairs.sts.scorer_folder import load
+from linker.scoring.pairs.words import lower_words
 from tests.helpers import HashEncoder
 from tests.papers.pairs.sts.sts_helpers import graded_pairs
 
@@ -27,9 +28,9 @@ class Table(dict[str, np.ndarray]):
 
 
 def test_words_are_lower_case_and_characters_where_there_are_no_spaces() -> None:
-    assert words("The cat's 2 Hüte_x") == ["the", "cat", "s", "2", "hüte", "x"]
-    assert words("狗和cat") == ["狗", "和", "cat"]
-    assert words("…") == []
+    assert lower_words("The cat's 2 Hüte_x") == ["the", "cat", "s", "2", "hüte", "x"]
+    assert lower_words("狗和cat") == ["狗", "和", "cat"]
+    assert lower_words("…") == []
 
 
 def test_surface_by_hand() -> None:
