@@ -57,6 +57,12 @@ def test_from_the_fifth_find_on_all_are_estimated(browser: TestClient) -> None:
     assert "in neun von zehn simulierten Recherchen" in german
 
 
+def test_an_audit_is_never_larger_than_what_is_unread(browser: TestClient) -> None:
+    judge(browser, "relevant")
+    (unread,) = re.findall(r"Audit (\d+) documents", browser.get("/p/floods/stop").text)
+    assert f"Start an audit of {unread} random documents" in browser.get("/p/floods/progress").text
+
+
 def test_undo_goes_far_back_and_shows_what_was_said(folder: Path, browser: TestClient) -> None:
     ids = []
     for verdict in ("relevant", "not", "maybe"):
