@@ -24,7 +24,6 @@ from linker.review.learning.doubts import Doubt, chances, doubted, log_odds
 from linker.review.learning.feedback import FeedbackOrder
 from linker.review.session.checking import check, check_row, with_seed
 from linker.review.session.reading import Reading
-from linker.review.session.tally import by_language
 from linker.review.session.together import copied, made_together, original
 from linker.review.stopping.rules import Controls
 from linker.review.wording import DOCUMENTS, PAIRS, Sentence, say
@@ -277,8 +276,7 @@ class Review(Reading):
         with self._lock:
             if not isinstance(self._order, FeedbackOrder):
                 return []
-            read = [j for j in self._tally.standing.values() if j.verdict != "skip"]
-            return by_language(self._order.foreign, self.population, read)
+            return self._tally.languages(self._order.foreign, self.population)
 
     def total(self, seed: str) -> int | None:
         """Return how many candidates a seed has; None if the order ranks the whole index. May need a deep search."""

@@ -36,22 +36,6 @@ def counting(
     ]
 
 
-def by_language(foreign: Foreign, population: Population, read: Sequence[Judgement]) -> list[LanguageCount]:
-    """Return the counts of each language, the index's own first; none if the index is in one language."""
-    if not len(foreign.rows):
-        return []
-
-    def counted(rows: RowArray) -> list[int]:
-        counts: list[int] = np.bincount(foreign.languages[rows] + 1, minlength=len(foreign.names)).tolist()
-        return counts
-
-    rows, found = (
-        population.rows_of([j.id for j in part]) for part in (read, [j for j in read if j.relevant])
-    )
-    counts = map(counted, (population.rows, rows, found))
-    return [LanguageCount(*of) for of in zip(foreign.names, *counts, strict=True) if of[1]]
-
-
 class Prefix(Sequence[int]):
     """The numbers that an append-only list holds now, and no later ones, without a copy."""
 
@@ -150,6 +134,24 @@ class Tally:
         else:
             self._curve.append(self.found)
         self.rule.update(Read(judgement.relevant, judgement.phase))
+
+    def languages(self, foreign: Foreign, population: Population) -> list[LanguageCount]:
+        """Return the counts of each language, the index's own first; none if the index is in one language."""
+        if not len(foreign.rows):
+            return []
+
+        def counted(rows: RowArray) -> list[int]:
+            counts: list[int] = np.bincount(
+                foreign.languages[rows] + 1, minlength=len(foreign.names)
+            ).tolist()
+            return counts
+
+        read = [j for j in self.standing.values() if j.verdict != "skip"]
+        rows, found = (
+            population.rows_of([j.id for j in part]) for part in (read, [j for j in read if j.relevant])
+        )
+        counts = map(counted, (population.rows, rows, found))
+        return [LanguageCount(*of) for of in zip(foreign.names, *counts, strict=True) if of[1]]
 
     @property
     def read(self) -> int:

@@ -236,16 +236,14 @@ class PairModel:
         return replace(self, weights=tuple(weights))
 
     def adapted(self, evidence: PairEvidence) -> PairModel:
-        """Return the model for a corpus by the evidence of its pairs: itself, unless they have cosines of vectors.
+        """Return the model for a corpus by the evidence of its pairs: itself, unless pairs have cosines of vectors.
 
         The inputs BY_VECTORS are added. They count only for pairs in two languages, whose offset follows from the
         share of pairs of the same story among them.
         """
-        if BY_VECTORS[0] not in evidence.names:
+        if BY_VECTORS[0] not in evidence.names or not len(evidence.pairs):
             return self
         near, *both = (evidence.values[:, evidence.names.index(name)] for name in BY_VECTORS)
-        # An update without new documents has no pairs here.
-        near = near if len(near) else np.zeros(1)
         *of_leads, offset = self.across
         odds = np.stack(both, axis=1)[evidence.across] @ of_leads + offset
         offset += change_of_odds(odds, self.share)

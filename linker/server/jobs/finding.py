@@ -13,7 +13,7 @@ from linker.engine.engine import Engine
 from linker.review.interface import Judgement, Seed
 from linker.review.population import Population
 from linker.review.session.reading import make_order, make_rule
-from linker.review.session.tally import Tally, by_language
+from linker.review.session.tally import Tally
 from linker.review.settings import Settings
 from linker.review.stopping import by_name
 
@@ -45,8 +45,7 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
             if len(found) % EVERY == 0:
                 tell(READING, len(found), max(total, len(found)))
         stop = tally.rule.state
-        read = [j for j in judgements if j.verdict != "skip"]
-        languages = by_language(engine.foreign, population, read) if settings.learns else []
+        languages = tally.languages(engine.foreign, population) if settings.learns else []
         return {
             "population": population.size, "read": tally.read, "relevant": tally.found, "estimated": stop.estimated,
             "certified": stop.certified, "left": stop.left, "by_order": stop.by_order and asdict(stop.by_order),

@@ -17,6 +17,9 @@ from linker.server.shelf import Opened, Shelf
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
+# A review's progress, a reason to stop (empty while reading should continue), and the counts of each language.
+Reported = tuple[Progress, str, list[LanguageCount]]
+
 
 class Indexes:
     """Indexes by the names of their directories. Several threads may use it."""
@@ -84,10 +87,8 @@ class Followed:
         self._entry = 0  # number of the last ledger entry that the review has processed
         self._entry, self._seen = self._newest(), self._state()
 
-    def next(
-        self, seeds: Sequence[Seed], reviewer: str
-    ) -> tuple[Candidate | None, Seed | None, Progress, str]:
-        """Return the document to judge, its seed, the review's progress, and a reason to stop, if any.
+    def next(self, seeds: Sequence[Seed], reviewer: str) -> tuple[Candidate | None, Seed | None, Reported]:
+        """Return the document to judge, its seed, and the review's state.
 
         New `seeds` are added. Raises InputError if the review has other seeds, or none.
         """
@@ -97,12 +98,12 @@ class Followed:
             candidate = self._review.next(reviewer)
             by_id = {seed.id: seed for seed in self._review.seeds}
             seed = by_id.get(candidate.seed) if candidate else None
-            return candidate, seed, self._review.progress(), self._review.enough()
+            return candidate, seed, self._reported(self._review.progress())
 
     def judge(
         self, id_: str, seed: str, verdict: Verdict, reviewer: str, note: str, tags: Sequence[str]
-    ) -> tuple[Candidate, Progress, str]:
-        """Store a verdict and return the judgement, the review's progress, and a reason to stop, if any.
+    ) -> tuple[Candidate, Reported]:
+        """Store a verdict and return the judgement and the review's state.
 
         A document that `next` did not give this reviewer counts as found by a search outside the queue. Raises
         InputError if the document or the seed does not exist.
@@ -114,13 +115,10 @@ class Followed:
             # otherwise, another process has judged at the same time, and the ledger must be read again
             if len(self._ledger.history(self._entry)) == 1:
                 self._entry, self._seen = self._newest(), self._state()
-            return candidate, progress, self._review.enough()
+            return candidate, self._reported(progress)
 
-    @property
-    def languages(self) -> list[LanguageCount]:
-        """The counts of each language, if the index has a lexicon."""
-        with self._lock:
-            return self._review.languages()
+    def _reported(self, progress: Progress) -> Reported:
+        return progress, self._review.enough(), self._review.languages()
 
     def _candidate(self, id_: str, seed: str, reviewer: str) -> Candidate:
         names = [s.id for s in self._review.seeds]

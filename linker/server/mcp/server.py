@@ -198,8 +198,7 @@ class Tools:
         """
         name = self._indexes.name(index)
         given = [_seed(s) for s in seeds or ()]
-        followed = self._indexes.review(name, review)
-        candidate, seed, progress, enough = followed.next(given, self._reviewer)
+        candidate, seed, state = self._indexes.review(name, review).next(given, self._reviewer)
         following = None
         if candidate is not None:
             following = NextDocument(
@@ -209,8 +208,7 @@ class Tools:
                 probability=candidate.probability,
                 document=text_of(self._indexes.engine(name).document(candidate.id), characters),
             )
-        state = _progress(progress, enough, followed.languages)
-        return FindAnswer(index=name, review=review, next=following, progress=state)
+        return FindAnswer(index=name, review=review, next=following, progress=_progress(*state))
 
     def judge(
         self,
@@ -228,13 +226,13 @@ class Tools:
         """Store a verdict on a document in the review's ledger; a later verdict on the same document replaces it."""
         name = self._indexes.name(index)
         followed = self._indexes.review(name, review)
-        candidate, progress, enough = followed.judge(id, seed, verdict, self._reviewer, note, tags or ())
+        candidate, state = followed.judge(id, seed, verdict, self._reviewer, note, tags or ())
         return JudgeAnswer(
             id=candidate.id,
             seed=candidate.seed,
             verdict=verdict,
             reviewer=self._reviewer,
-            progress=_progress(progress, enough, followed.languages),
+            progress=_progress(*state),
         )
 
 

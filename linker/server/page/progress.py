@@ -179,7 +179,7 @@ def show(request: Request, opened: InReview) -> Response:
     values = {
         "rows": counts(rows) if rows else None, "note": note_of_rows(rows, len(opened.review.population.rows)),
         "states": matching.STATE_NAMES, "progress": progress, "settings": opened.review.settings,
-        "enough": opened.review.enough(), "most": most,
+        "enough": opened.review.enough(), "most": most, "audit": opened.review.offer().size,
         "curve": curve(progress.curve, most, translate(request)) if progress.curve else None,
         "by_language": opened.review.languages(), "paces": paces(opened.ledger.history()),
     }  # fmt: skip
