@@ -26,7 +26,10 @@ def test_help_fits_a_terminal_and_a_bare_command_is_no_error(
     for group in ("", "index", "rank", "review", "bucc", "similarity", "sts"):
         shown = linker(*([group, "--help"] if group else [])).stdout
         assert "Show this message and exit." in shown
-        assert "..." not in shown.partition("Commands:")[2], f"a summary of {group} is cut"
+        assert "..." not in shown.partition("Options:")[2], f"a summary of {group} is cut"
+    shown = linker().stdout
+    assert shown.index("Search and judge:") < shown.index("  serve ") < shown.index("Link and group:")
+    assert "Of other packages:" not in shown, "a command has no heading"
 
 
 def test_a_text_needs_no_option_and_a_mistake_is_a_line(index: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,15 @@ from linker.cli.options import FLAGS, flags, spread
 WRITTEN = {"out", "uncertain", "sample", "quarantine", "plot", "curve", "npy", "faiss", "hnswlib"}
 PATHS = ("path", "file", "directory")  # option types for paths
 GROUP = "linker.commands"
+HEADINGS = {  # commands in the order of the help; those of other packages come last
+    "Search and judge": ("serve", "search", "find", "watch", "review"),
+    "Link and group": ("link", "group", "align", "triangulate"),
+    "Index and rank": ("index", "rank", "calibrate"),
+    "Encode": ("train", "plot", "encode", "export", "explain"),
+    "Evaluate": ("evaluate", "compare", "reproduce"),
+    "Tasks of their own": ("similarity", "sts", "bucc", "evaluate-pairs"),
+    "Service": ("mcp", "doctor"),
+}
 FORMER = {  # flags of 0.2 that have another meaning elsewhere, by command; they work, with a warning, in 0.3
     "encode": {"--precision": "--dtype"},
     "index build": {"--precision": "--dtype", "--index": "--prefix"},
@@ -91,11 +101,28 @@ def _files(parameter: Any, value: Any) -> Iterator[str]:
 
 
 class Commands(TyperGroup):
-    """The command line's own commands, followed by those from entry points."""
+    """The command line's own commands and those from entry points, by headings."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of all commands."""
-        return [*super().list_commands(ctx), *(entry.name for entry in _entries())]
+        """Return the names of all commands in the order of the help."""
+        known = [*super().list_commands(ctx), *(entry.name for entry in _entries())]
+        order = [name for names in HEADINGS.values() for name in names if name in known]
+        return [*order, *(name for name in known if name not in order)]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands with their summaries by headings, all summaries in one column."""
+        names = self.list_commands(ctx)
+        widest = max(map(len, names))
+        heading_of = {name: heading for heading, of in HEADINGS.items() for name in of}
+        for heading, group in groupby(names, lambda name: heading_of.get(name, "Of other packages")):
+            with formatter.section(heading):
+                found = ((name, self.get_command(ctx, name)) for name in group)
+                rows = [
+                    (f"{name:{widest}}", one.get_short_help_str(formatter.width))
+                    for name, one in found
+                    if one
+                ]
+                formatter.write_dl(rows)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command by its name; None if there is none."""
