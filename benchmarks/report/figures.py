@@ -234,7 +234,7 @@ def shared_difference(results: Any) -> str:
     settings = [row["settings"] for rows in results.values() for row in rows.values() if "settings" in row]
     (vectors,) = {(s["data.word_vectors"], s["data.lsa_dim"]) for s in settings}
     return (
-        f"All trained models use the word vectors {vectors[0]} with `lsa_dim = {vectors[1]}`, whereas the ready "
+        f"All trained models use the word vectors {vectors[0]} with `lsa_dim = {vectors[1]}`, whereas the built-in "
         "configurations learn theirs from the corpus"
     )
 

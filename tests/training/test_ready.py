@@ -160,7 +160,7 @@ def test_what_all_rows_share_is_said_once() -> None:
         "word-vectors-en"
     }
     shared = (
-        "All trained models use the word vectors word-vectors-en with `lsa_dim = 172`, whereas the ready "
+        "All trained models use the word vectors word-vectors-en with `lsa_dim = 172`, whereas the built-in "
         "configurations"
     )
     assert shared in MEASURED
