@@ -1,4 +1,5 @@
-"""Models on the Hugging Face hub by name: checks that a model is local or available, before libraries are loaded."""
+"""Models on the Hugging Face hub by name: checks that a model is cached or can be downloaded, before libraries are
+loaded."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Saving and opening of all model folders: written under a temporary name, flushed and renamed; read within limits.
+"""Model folders: they are written under a temporary name, flushed and renamed, and read within limits.
 
-Encoders (`folder.py`), scorers of pairs and news similarity models share it. After a crash at any moment, either the
-earlier model or the new one exists, under its name or (between two renames) a temporary one.
+Encoders (`folder.py`), scorers of pairs and news similarity models share this module. After a crash at any moment,
+either the earlier model or the new one exists, under its name or (between two renames) a temporary one.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ def restore(folder: Path) -> None:
 
 
 def check_replaceable(folder: Path, formats: Collection[str], kind: str) -> None:
-    """Raise InputError unless `folder` is missing, empty, or holds a model of `formats` or a training's state."""
+    """Raise InputError unless `folder` is missing, empty, or holds a model of `formats` or the state of a training
+    run."""
     if not folder.exists() or format_of(folder) in formats:
         return
     if not folder.is_dir() or {path.name for path in folder.iterdir()} - {TRAINING}:
@@ -83,12 +84,12 @@ def check_replaceable(folder: Path, formats: Collection[str], kind: str) -> None
 
 
 def write_part(path: Path, content: bytes) -> None:
-    """Write one file of a model and flush it to the disk."""
+    """Write one file of a model and flush it to disk."""
     write_durably(path, [content])
 
 
 def read_part(path: Path, limit: int, checksum: object) -> bytes:
-    """Return a model's file of this XXH3 `checksum`, at most `limit` bytes. Raises InputError if it differs."""
+    """Return a model's file, at most `limit` bytes. Raises InputError if its XXH3 is not `checksum`."""
     try:
         content = read_regular(path, limit)
     except OSError as e:

@@ -54,7 +54,7 @@ class PieceTokenizer:
 
     @property
     def unknown(self) -> int | None:
-        """Id of text that no piece matches, or None."""
+        """Id for text that no piece matches, or None."""
         ids = (self._tokenizer.token_to_id(name) for name in UNK_NAMES)
         return next((i for i in ids if i is not None), None)
 
