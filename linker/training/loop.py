@@ -34,7 +34,7 @@ from linker.training.teacher import Teacher
 from linker.training.vectors import WHOLE
 
 Ids = Sequence[Sequence[int]]
-SAMPLE = 32  # number of documents in which to count each head's zeros
+SAMPLE = 32  # number of documents on which sparsity is measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ class _Trainer:
         return self.world.gather(share, len(ids))
 
     def _judge(self) -> None:
-        """Evaluate on dev, save the model if it is the best so far, and return whether to continue."""
+        """Evaluate on dev, save the model if it is the best so far, and record whether training is finished."""
         figures = {} if self.judge is None else self.judge.figures(self.encoder, self.world)
         score = self.world.agree([figures.get("mrr", -1.0)])[0]
         better = self.judge is None or score > self.progress.best
