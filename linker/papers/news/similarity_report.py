@@ -147,7 +147,7 @@ def read_predictions(path: Path, pairs: Sequence[NewsPair]) -> dict[str, Float64
 
 
 def scores_in(path: Path, pairs: Sequence[NewsPair]) -> Float64Array:
-    """Return a file's scores, float64 [n] from 1 (same story) to 4. Raises like `read_predictions`."""
+    """Return a file's scores, float64 [n] from 1 (same story) to 4. Raises as `read_predictions` does."""
     return scores_of(read_predictions(path, pairs)[SCORE])
 
 

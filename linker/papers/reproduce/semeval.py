@@ -35,7 +35,7 @@ from linker.scoring.pairs.translations import ByLanguage, KeptTranslator
 
 GROUPS = ("GEO", "ORG", "DATE", "QTY")
 PEARSON = ("Pearson", *(f"mean of {which} pairs" for which in MEANS))
-# The paper's fusion and features over an encoder that runs anywhere.
+# The paper's fusion and features over an encoder that runs on any machine.
 PAPER = replace(
     PRESETS["recommended"],
     features=("entities", "encoder"),
@@ -152,7 +152,8 @@ class Bench:
 
     @cached_property
     def translator(self) -> KeptTranslator:
-        """Translates into English by Apertium or, except Spanish, word by word. Raises InputError without both."""
+        """Translates Spanish into English by Apertium, other languages word by word. Raises InputError without
+        either."""
         folder = next((f for f in (self.data, self.data.parent) if (f / "dictionaries").is_dir()), None)
         if folder is None or shutil.which("apertium") is None:
             raise InputError("it needs the program apertium (apertium-eng-spa) and a folder `dictionaries`")
@@ -261,7 +262,7 @@ def similarities(model: NewsSimilarity, pairs: Sequence[NewsPair]) -> Float64Arr
 
 
 def random_pairs(pairs: Sequence[NewsPair], count: int) -> list[NewsPair]:
-    """Return distinct pairs of the articles, drawn at random, that are not among `pairs`; at most `count`."""
+    """Return at most `count` distinct pairs of the articles, drawn at random, that are not among `pairs`."""
     articles, known = articles_of(pairs), {frozenset((p.first.full, p.second.full)) for p in pairs}
     found = _drawn(articles, known)
     return [pair for _, pair in zip(range(count), found, strict=False)]
