@@ -97,7 +97,7 @@ def read_vectors(path: Path, ids_file: Path | None) -> GivenVectors:
 
 
 def read_matrix(path: Path) -> Matrix:
-    """Return query vectors, float32 [n, dim] (a single one may be [dim]). Raises like `read_vectors`."""
+    """Return query vectors, float32 [n, dim] (a single one may be [dim]). Raises as `read_vectors` does."""
     matrix, _, _ = _load(path, single=True)
     _check_rows(path, matrix, None)
     return np.asarray(matrix, np.float32)
@@ -135,7 +135,7 @@ def _note(path: Path, found: faiss_reading.FaissVectors) -> str:
     rows, dim = found.matrix.shape
     return (
         f"{path}: {rows:,} vectors of {dim} dimensions from a {found.name} by {found.metric}; lengths and structures "
-        f"are not taken over: linker compares by cosine and builds its own index{'' if found.exact else lossy}"
+        f"are ignored: linker compares by cosine and builds its own index{'' if found.exact else lossy}"
     )
 
 
