@@ -1,4 +1,4 @@
-"""What a grouping stores for the next one: findings, languages, the words of groups, and their members' passages."""
+"""Stores results of a grouping for the next one: findings, languages, the words of groups, and members' passages."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ Words = dict[int, tuple[str, ...]]  # words of a group, by its documents
 
 
 class LastGrouping:
-    """What the last grouping knew about documents, in one file that needs no other.
+    """What the last grouping found out about documents, in one self-contained file.
 
-    A document is known by its `key`, a hash of its id and text. `full`: so many documents have come or gone that all of
-    them should be queries again. Languages, words of groups and passages that are not used again are dropped.
+    A document is identified by its `key`, a hash of its id and text. `full`: enough documents have come or gone that
+    all of them should be queries again. Languages, words of groups and passages that are not used again are dropped.
     """
 
     def __init__(
@@ -107,19 +107,19 @@ class LastGrouping:
         return np.where(keys[at] == self._keys, at, -1)
 
     def words_of(self, ids: Sequence[str], make: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
-        """Return the words of a group, made by `make` if they are not known; the first of its `ids` represents it."""
+        """Return the words of a group, from `make` if they are not stored; the first of its `ids` represents it."""
         key = xxhash.xxh3_64_intdigest(np.array([self.key[id_] for id_ in ids], np.uint64).tobytes())
         words = self._words[key] = self._known_words[key] if key in self._known_words else make()
         return words
 
     def language_of(self, id_: str, make: Callable[[], str]) -> str:
-        """Return the language of a document, detected by `make` if it is not known."""
+        """Return the language of a document, detected by `make` if it is not stored."""
         key, known = self.key[id_], self._known_languages
         name = self._languages[key] = known[key] if key in known else make()
         return name
 
     def span_of(self, id_: str, by: str, make: Callable[[], Span | None]) -> Span | None:
-        """Return the passage of a document that is about another text, made by `make` if it is not known."""
+        """Return the passage of a document that is about another text, computed by `make` if it is not stored."""
         pair = (self.key[id_], self.key[by])
         span = self._spans[pair] = self._known_spans[pair] if pair in self._known_spans else make()
         return span

@@ -211,7 +211,7 @@ def _begin(tokenizer: Any, name: str, codes: dict[str, int], source: str, target
     for code in (source, target):
         if code not in codes:
             raise InputError(
-                f"{name} does not know the language {code!r}; it knows {', '.join(sorted(codes)[:12])} …"
+                f"{name} does not support the language {code!r}; it supports {', '.join(sorted(codes)[:12])} …"
             )
     tokenizer.src_lang = source
     return {"forced_bos_token_id": codes[target]}

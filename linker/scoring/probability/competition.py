@@ -111,7 +111,7 @@ def compete(
     for _ in range(rounds):
         probabilities = softmax(_discounted(logits, discount[column]))
         for price, (_, room) in zip(prices, kinds, strict=True):
-            # The demand of the texts for a document, supposing that it is known to be of this kind.
+            # The texts' demand for a document, assuming that it is of this kind.
             with np.errstate(over="ignore", invalid="ignore"):
                 factor = np.exp(np.minimum(-price - discount, 700))[column]
                 wanted = probabilities[:, :-1] * factor / (1 + probabilities[:, :-1] * (factor - 1))

@@ -200,7 +200,7 @@ def _calibrated(
 
 
 def _described(links: Float64Array, none: Float64Array) -> Float64Array:
-    """Return SEEN of texts, float64 [n, 2], from P(link) of their candidates [n, c] and P(none) [n]."""
+    """Return the features SEEN, float64 [n, 2], of texts, from P(link) of their candidates [n, c] and P(none) [n]."""
     return np.concatenate([_odds(links.max(axis=1, initial=0)), -_odds(none)], axis=1)
 
 

@@ -52,7 +52,7 @@ class Promise:
 
 
 def tail(links: int, right: int, precision: float) -> float:
-    """Return P(Binomial(links, precision) ≥ right): how probable that many are if the promise is broken."""
+    """Return P(Binomial(links, precision) ≥ right), the p-value of `right` links if the promise is broken."""
     from scipy.special import bdtrc
 
     return float(bdtrc(right - 1, links, precision)) if right > 0 else 1.0

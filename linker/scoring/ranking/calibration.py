@@ -68,10 +68,10 @@ class ListCalibration:
         return shares * (1 - none)[:, None], none
 
     def together(self, none: Float64Array, share: float | None = None) -> Float64Array:
-        """Return P(none) [n] of queries that belong together, for the `share` of them that has a match.
+        """Return P(none) [n] of queries that belong together, adapted to the `share` of them that has a match.
 
-        If the share is not known, it is learned from their P(none), of which a single query keeps its own; so does a
-        query without candidates.
+        If the share is not known, it is estimated from their P(none). A single query keeps its P(none), as does a query
+        without candidates.
         """
         if self.linked is None:
             return none
