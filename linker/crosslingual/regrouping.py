@@ -119,7 +119,7 @@ def passages(
     """Return the start and end, in the text of each member of a group, of the sentence that is about the story.
 
     It is found by the words that the member shares with the representative; for the representative itself, by those
-    shared with the first other text. It takes milliseconds per member, unless it was `kept`.
+    shared with the first other text. Finding it takes milliseconds per member, unless it is in `kept`.
     """
     copies, found = {m.id for m in groups.members if m.near_copy_of}, dict[str, Span | None]()
     terms = functools.cache(lambda id_: query_terms(collection, documents[id_].full_text))

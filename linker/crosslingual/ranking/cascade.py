@@ -60,7 +60,7 @@ class CascadeEvidence(AllEvidence):
         return Graph(nothing, nothing, (len(self.source), len(self.target)))
 
     def start(self, taught: Taught) -> Calibrated | None:
-        """Return the saved ranker, if there is one: none was pooled for the cascade."""
+        """Return the saved ranker, if there is one; there is no pooled ranker for the cascade."""
         return self.begun
 
     def learn(self, links: Int64Array) -> Learned:

@@ -43,7 +43,7 @@ def chunks(text: str, size: int = CHUNK) -> list[str]:
 
 
 def packed(pieces: Iterable[str], longest: int, shortest: float = math.inf) -> list[str]:
-    """Return pieces joined by spaces to at most `longest` letters; what has more than `shortest` is not continued."""
+    """Return pieces joined by spaces to at most `longest` letters; above `shortest`, none is added."""
     completed: list[str] = []
     current: list[str] = []
     used = 0
