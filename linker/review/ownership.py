@@ -1,4 +1,4 @@
-"""Which files in a review's folder are linker's, by a mark that is written first and by names only linker uses.
+"""Identifies linker's files in a review's folder, by a mark that is written first and by names only linker uses.
 
 Any other file belongs to somebody else: a folder with such a file is never deleted, and links are not followed.
 """

@@ -32,7 +32,7 @@ GRADES = {"relevant": 1, "not": 0}  # qrels grades; "maybe" has none and is left
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:
-    """The result of an export: judgements, documents not found, and losses of the format.
+    """The result of an export: judgements, documents not found, and data that the format cannot hold.
 
     `left_out` judgements have no place in qrels or runs (maybe, skip, unresolved conflicts; imported ones in runs);
     `cut` cells were truncated for XLSX. `what` names the rows.

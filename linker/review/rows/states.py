@@ -21,9 +21,8 @@ COLUMNS = ("state", "match", "match_title", "match_text", "probability", "how", 
 class Row:
     """A seed with its candidates and their judgements; rows are counted from 1.
 
-    `links`: the judgements that match it, in order, without near copies, which are in `copies`.
-    `rejected`: documents that are not its match. `closed`: the judgement that it has no match. `later`: left for
-    later.
+    `links`: the judgements that match it, in order, without near copies, which are in `copies`. `rejected`: documents
+    that are not its match. `closed`: the judgement that it has no match. `later`: it was put off.
     """
 
     number: int

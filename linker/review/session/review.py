@@ -113,7 +113,7 @@ class Review(Reading):
     def say_of_row(
         self, seed: str, verdict: Verdict, reviewer: str = "", note: str = "", holder: str = ""
     ) -> None:
-        """Store that a seed has no match ("not"), or is left for later ("skip"). Raises InputError like `judge`."""
+        """Store that a seed has no match ("not"), or is left for later ("skip"). Raises InputError as `judge` does."""
         with self._lock:
             check_row(seed, verdict, reviewer, self.seeds)
             self._open.take_back(holder or reviewer)

@@ -37,7 +37,7 @@ def counting(
 
 
 class Prefix(Sequence[int]):
-    """The numbers that an append-only list holds now, and no later ones, without a copy."""
+    """A view of the numbers that an append-only list holds now, not of those appended later."""
 
     def __init__(self, numbers: list[int]) -> None:
         self._numbers, self._count = numbers, len(numbers)

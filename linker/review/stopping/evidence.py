@@ -34,7 +34,7 @@ class Streak:
     share: float = 1.0
 
     def bet(self, total: int, kept: float) -> float:
-        """Return the logarithm of a bet on no find so far, supposing that `total` documents are relevant in all.
+        """Return the logarithm of a bet on no find so far, assuming that `total` documents are relevant in all.
 
         A miss, whose probability is 1 − q at most, multiplies it by (1 − kept q) / (1 − q), a find by `kept`.
         """

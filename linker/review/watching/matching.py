@@ -163,7 +163,7 @@ class Matcher:
         return self._promises.setdefault(answer.calibration or "", promise)
 
     def _say(self, message: str) -> None:
-        """Report a remark only once, even if the figures in its brackets differ."""
+        """Report a remark only once, even if the figures in brackets differ."""
         kind = message.partition(" (")[0]
         if kind not in self._said:
             self._said.add(kind)
