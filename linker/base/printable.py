@@ -48,8 +48,7 @@ def without_credentials(text: str) -> str:
 
 
 def json_text(value: Any) -> str:
-    """Return a value as one line of JSON, without a newline; characters that a terminal would interpret become
-    \\uXXXX."""
+    """Return a value as one line of JSON, without a newline; unsafe characters become \\uXXXX."""
     data = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY)
     return _UNSAFE_IN_JSON.sub(lambda m: f"\\u{ord(m[0]):04x}", data.decode())
 
