@@ -25,7 +25,7 @@ from linker.corpora.records import (
     too_long,
 )
 
-Fields = Sequence[tuple[str, str]]  # tag and value, in their order
+Fields = Sequence[tuple[str, str]]  # tag and value, in order
 # Number of the first line; the lines; the fields, or why there are none.
 Tagged = tuple[int, bytes, Fields | str]
 

@@ -111,7 +111,7 @@ def _given(task: Task) -> bool:
 def _self_trains(task: Task) -> bool:
     """Return whether a task self-trains by default: always if it has only its own pages to learn from.
 
-    Otherwise, a model is applied as it is, and a large task would take hours per round.
+    Otherwise, a model is applied unchanged, and a large task would take hours per round.
     """
     large = len(task.source) * len(task.target) >= LARGE
     return not _given(task) or not (task.model or large)

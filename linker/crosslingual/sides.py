@@ -126,7 +126,7 @@ def _shared(words: Counter[str], others: Counter[str]) -> float:
 
 
 def analysis_of(source: Side, target: Side) -> str:
-    """Return the name of the sides' language for an index: by a code, else by the commonest words, else "none"."""
+    """Return the name of the sides' language for an index: by a code, else by the most frequent words, else "none"."""
     names = {code: name for name, code in CODES.items()}
     for side in (target, source):
         if side.code in names:

@@ -81,7 +81,7 @@ PRESETS: dict[str, StarConfig] = {
 
 @dataclass(frozen=True, slots=True)
 class BagConfig:
-    """Hyperparameters of the mean of word vectors of `dim`. Raises ValueError if a value is out of range."""
+    """Hyperparameters of the mean of word vectors with `dim` dimensions. Raises ValueError if one is out of range."""
 
     dim: int = 300
     projection: int | None = None
@@ -98,7 +98,7 @@ class BagConfig:
 
 @dataclass(frozen=True, slots=True)
 class CnnConfig:
-    """Hyperparameters of the CNN over word vectors of `dim`. Raises ValueError if a value is out of range."""
+    """Hyperparameters of the CNN over word vectors with `dim` dimensions. Raises ValueError if one is out of range."""
 
     dim: int = 300
     widths: tuple[int, ...] = (3, 4, 5)  # tokens that a filter sees

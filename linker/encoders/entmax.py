@@ -89,7 +89,7 @@ class _Entmax(torch.autograd.Function):
         centred = grads[0] - (skewed * grads[0]).sum(dim, keepdim=True) / total
         for_alpha = None
         if ctx.needs_input_grad[1]:
-            # ∂p/∂α at fixed λ is −p log²p · (eᵗ − 1 − t)/t²; the change in λ centres it, as `centred` already is.
+            # ∂p/∂α at fixed λ is −p log²p · (eᵗ − 1 − t)/t²; `centred` accounts for the change in λ.
             for_alpha = -(p * log_p.square() * _exp_remainder(t) * centred).sum(dim, keepdim=True)
         return skewed * centred, for_alpha, None
 

@@ -75,7 +75,7 @@ def check_foreign(folder: Path, *, strict: bool = False) -> None:
 
 
 def check_allocation(folder: Path) -> None:
-    """Raise InputError if config.json describes far more weights than the files hold: they would be random."""
+    """Raise InputError if config.json describes far more weights than the files hold: the others would be random."""
     from transformers import AutoConfig, AutoModel
 
     from linker.encoders.shapes import without_values

@@ -18,7 +18,7 @@ class _WithoutValues(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Call `func`, unless it initialises weights: then return them as they are."""
+        """Call `func`, unless it initialises weights: then return them unchanged."""
         kwargs = kwargs or {}
         if getattr(func, "__name__", "") in self.FILLS:
             return args[0] if args else kwargs["tensor"]  # torch.nn.init returns the result

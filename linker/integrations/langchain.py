@@ -122,7 +122,8 @@ class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is opti
     ) -> list[str]:
         """Add texts in one commit and return their ids; a text whose id is in the index replaces that document.
 
-        Ids are generated if they are not given. Raises InputError if the numbers differ, BadIdError, LockedError.
+        Ids are generated if they are not given. Raises InputError if the numbers of texts, ids and metadata differ,
+        BadIdError, LockedError.
         """
         given = list(texts)
         if any(values is not None and len(values) != len(given) for values in (metadatas, ids)):

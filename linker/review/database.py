@@ -91,7 +91,7 @@ class Database:
                     self._idle.append(connection)
 
     def _take(self) -> sqlite3.Connection:
-        # After a fork: SQLite's connections may not be used, nor closed, in the child.
+        # After a fork: SQLite's connections must be neither used nor closed in the child.
         if self._process != os.getpid():
             self._process, self._inherited = os.getpid(), self._idle
             self._finalizer.detach()

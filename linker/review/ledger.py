@@ -106,7 +106,7 @@ class Ledger:
 
     def history(self, after: int = 0) -> tuple[Entry, ...]:
         """Return all entries in order, or only entries with a number greater than `after`."""
-        # taken before the transaction, which may not see entries that other threads read meanwhile
+        # taken before the transaction, which might not see entries that other threads read in the meantime
         earlier = self._known
         with self._database.reading() as connection:
             entries, _ = self._entries(connection, earlier)
@@ -146,7 +146,7 @@ class Ledger:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The settings as they are now, JSON values by key."""
+        """The current settings: JSON values by key."""
         with self._database.reading() as connection:
             rows = self._table(connection, "settings")
         return {key: orjson.loads(value) for key, value in rows}

@@ -111,7 +111,7 @@ def folder_of(project: Project) -> Path:
 
 
 def make_of_pairs(project: Project, path: Path) -> None:
-    """Store the pairs of a JSON lines file from `linker link --uncertain`, in its order, as `make` does.
+    """Store the pairs of a JSON lines file from `linker link --uncertain`, in the file's order, as `make` does.
 
     Raises InputError if the file cannot be read or a line is not a pair with its texts.
     """

@@ -32,7 +32,7 @@ from linker.training.schedule import learning_rate_scale, parameter_groups, scal
 LENGTH = 2000  # tokens read per document, starting at a random position
 INPUTS_RATE, ALPHA_RATE = 1e-2, 5e-3
 TEMPERATURE, DROPOUT, WARMUP = 0.07, 0.3, 0.1
-# Options for which the relay over distinct tokens matches the star, besides `contrast`, which must be a number.
+# Options for which the relay over distinct tokens matches the star, in addition to `contrast`, which must be a number.
 NEEDED = {"key_inputs": True, "layers": 1, "residual": True, "layer_norm": False, "leaky_relu": False,
           "max_weight": 0.0, "score": "dot", "relay_key": True}  # fmt: skip
 Ids = npt.NDArray[np.int32]
@@ -69,8 +69,8 @@ def halves(pairs: Pairs, share: float, seed: int) -> tuple[Pairs, Pairs]:
 def learn(encoder: TextEncoder, vectors: Float32Array, pairs: Pairs, config: TrainingConfig) -> None:
     """Set the inputs of an encoder's keys, and α, from `pairs`, whose links the word `vectors` have not seen.
 
-    `encoder` is a star that `check` allows, with the idf of its tokens set; its own vectors stay as they are. `vectors`
-    are float32 [tokens, dim]. The same data and seed give the same weights.
+    `encoder` is a star that `check` allows, with the idf of its tokens set; its own vectors are left unchanged.
+    `vectors` are float32 [tokens, dim]. The same data and seed give the same weights.
     """
     star = encoder.module
     assert isinstance(star, StarTransformer) and star.key_inputs is not None

@@ -84,7 +84,7 @@ def read_vectors(path: Path, ids_file: Path | None) -> GivenVectors:
     matrix, numbers, notes = _load(path)
     if ids_file is None and numbers is None:
         raise InputError(
-            f"{path} holds no ids: name a file with one id per line, in its order, with `ids_file`"
+            f"{path} holds no ids: name a file with one id per line, in the order of the vectors, with `ids_file`"
         )
     ids = nonempty_lines(ids_file) if ids_file else [str(n) for n in numbers or ()]
     where = ids_file or path

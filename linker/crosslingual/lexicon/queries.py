@@ -62,7 +62,7 @@ def query_lexicon(foreign: Side, index: Side, links: Links, pairs: Iterable[Pair
             "a `dictionary`"
         )
     lexicon = QueryLexicon(foreign.code, name, words, _leanings(texts, documents))
-    logger.info("%s words of queries in %s are known", f"{len(words):,}", lexicon.name)
+    logger.info("%s words of queries in %s can be translated", f"{len(words):,}", lexicon.name)
     return replace(lexicon, reads=_encoder_reads(lexicon, foreign, index.engine, links))
 
 
@@ -135,7 +135,7 @@ def _best(weights: sp.csr_array, x: Terms, y: Terms, spelt: Mapping[str, str]) -
 
 
 def _spellings(texts: Iterable[str], settings: AnalysisSettings) -> dict[str, str]:
-    """Return the commonest word for each term that occurs in texts as a separate word."""
+    """Return the most frequent word for each term that occurs in texts as a separate word."""
     seen = _texts_with(texts)
     spelt: dict[str, str] = {}
     for word, _ in sorted(seen.items(), key=lambda pair: (-pair[1], pair[0])):

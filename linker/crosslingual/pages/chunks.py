@@ -32,7 +32,7 @@ def in_chunks(
     if jobs == 1 or len(texts) < many:
         yield from map(function, chunks)
         return
-    # No fork: it may copy a lock that a library's thread holds.
+    # Not forked, since a fork may copy a lock that a library's thread holds.
     context = get_context("spawn")
     with ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(function,)) as pool:
         yield from in_order(pool, _call, chunks, jobs * AHEAD)

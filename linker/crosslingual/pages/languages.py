@@ -33,7 +33,7 @@ class Language:
     known: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def knowing(self, texts: Iterable[str]) -> Language:
-        """Return the language with a dictionary's words if it is written without spaces. Raises as `fold` does."""
+        """Return the language, extended by a dictionary's words if it has no spaces. Raises as `fold` does."""
         if self.code not in UNSPACED:
             return self
         words = dict.fromkeys(word for text in texts for word in self.headwords(text))

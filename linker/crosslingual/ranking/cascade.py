@@ -55,7 +55,7 @@ class CascadeEvidence(AllEvidence):
 
     @cached_property
     def shared(self) -> Graph:
-        """No pairs: the pairs that the cascade retrieves depend on the links."""
+        """An empty graph, because the pairs that the cascade retrieves depend on the links."""
         nothing = np.empty(0, np.int64)
         return Graph(nothing, nothing, (len(self.source), len(self.target)))
 

@@ -242,7 +242,7 @@ def bodies(
         return
     groups, again = tee(iter(lambda: list(islice(pages, TOGETHER)), []))
     function = partial(_bodies, code=code, site=site, cut=cut)
-    # No fork: it may copy a lock that a library's thread holds.
+    # Not forked, since a fork may copy a lock that a library's thread holds.
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         for group, texts in zip(groups, in_order(pool, function, again, jobs * AHEAD), strict=True):
             yield from zip(group, texts, strict=True)

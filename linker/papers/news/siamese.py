@@ -164,7 +164,7 @@ def train_frozen(
 ) -> FrozenSiamese:
     """Return an encoder whose shift and map minimise MSE(cosine, similarity), trained with Adam from `start`.
 
-    `after_epoch` receives the number of epochs done and the encoder as it is then. `config.seed` makes it reproducible.
+    `after_epoch` receives the number of epochs done and the encoder at that point. `config.seed` makes it reproducible.
     """
     import torch
     from torch.nn.functional import cosine_similarity
@@ -203,7 +203,7 @@ def train_tuned(
 ) -> TunedSiamese:
     """Train `backbone` in place to minimise MSE(cosine, similarity), with AdamW and a linear schedule, or with Adam.
 
-    `after_epoch` receives the number of epochs done and the encoder as it is then. Return the encoder.
+    `after_epoch` receives the number of epochs done and the encoder at that point. Return the encoder.
     """
     import torch
 

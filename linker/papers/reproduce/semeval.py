@@ -194,7 +194,7 @@ class Bench:
         return train(self.train, config, **{"encoder": self.encoder, **given})
 
     def systems(self) -> list[System]:
-        """Return the paper's steps in their order, each with the step that a Williams test compares it with."""
+        """Return the paper's steps in order, each with the step that a Williams test compares it with."""
 
         def fused(name: str) -> Callable[[int], Outcome]:
             return lambda seed: self.outcome(similarities(self.model(name, seed), self.test))

@@ -38,7 +38,7 @@ class Doubt:
 
 
 def looked(tags: Iterable[str], *, changed: bool) -> tuple[str, ...]:
-    """Return a verdict's tags after one more look, which may have changed the verdict."""
+    """Return a verdict's tags after it was checked once more and, if `changed`, overturned."""
     tags = tuple(tags)
     count = _looks(tags)
     return tags if count == len(LOOKS) else (*tags, LOOKS[count] + CHANGED * changed)

@@ -54,7 +54,7 @@ class Row:
 
     @property
     def best(self) -> Match | None:
-        """Its match or, without one, the likeliest candidate."""
+        """Its match or, without one, the most probable candidate."""
         if self.links:
             id_, judgement = next(iter(self.links.items()))
             return Match(id_, self.chance(id_) or judgement.probability or 0.0)
@@ -169,7 +169,7 @@ class Decided:
 
 
 def table(rows: Iterable[Row], documents: Documents | None = None) -> Iterator[Decided]:
-    """Yield the rows in their order, one for each match, and one for each row without a match or still open."""
+    """Yield the rows in order, one for each match, and one for each row without a match or still open."""
     for row in rows:
         if row.closed:
             said = row.closed

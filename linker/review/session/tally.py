@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def counting(
     judgements: Iterable[Judgement], seeds: Collection[str], population: Population
 ) -> list[Judgement]:
-    """Return the judgements that count in a review of these seeds, in their order.
+    """Return the judgements that count in a review of these seeds, in order.
 
     A document counts if the review could have shown it: this review did not search for others, so counting them as
     found would overstate recall. A judgement without an order was imported before linker recorded this.

@@ -110,7 +110,7 @@ class _Growing:
     """A file of JSON lines, opened when needed; `whole`: its size after the last complete batch."""
 
     def __init__(self, path: Path, whole: int | None) -> None:
-        """With `whole`, the file is truncated to that size first; otherwise it is appended to as it is."""
+        """With `whole`, the file is truncated to that size first; otherwise, writing starts at its present end."""
         self._path = path
         self.whole = whole if whole is not None else path.stat().st_size if path.is_file() else 0
         self._open: BufferedWriter | None = None

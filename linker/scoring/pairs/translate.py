@@ -35,7 +35,7 @@ class Translator(Protocol):
     """The translation interface for augmentation; languages are codes such as "en" and "fr"."""
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
-        """Return the translations of `texts`, in their order."""
+        """Return the translations of `texts`, in order."""
         ...
 
 

@@ -33,7 +33,7 @@ class Capacity:
 
     @classmethod
     def of(cls, counts: Int64Array) -> Capacity:
-        """Return the shares among linked documents of `counts` [m] texts each, smoothed."""
+        """Return the smoothed shares among linked documents that have `counts` [m] texts each."""
         kinds = (counts <= 1, (counts > 1) & (counts <= FEW), counts > FEW)
         seen = [float(kind.sum()) + SMOOTHING for kind in kinds]
         return cls(*(value / sum(seen) for value in seen))

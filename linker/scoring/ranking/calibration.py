@@ -1,10 +1,10 @@
 """From a ranker's scores to the probabilities that no candidate is relevant, and that each candidate is the link.
 
-P(none) is a logistic regression on how a query's best candidate stands out; the rest is divided among the candidates
-by a softmax of their scores, so that the probabilities of a query add up to one. Both are fitted on out-of-fold
-scores: P(none) on all queries, including those whose relevant document is not a candidate, and again on each query
-with its relevant documents hidden, since few judged queries show what absence looks like. P(none) is then adapted to
-the share of queries with a match: that of the judged queries or, if many queries are asked together, their own.
+P(none) is a logistic regression on how a query's best candidate stands out; the rest is divided among the candidates by
+a softmax of their scores, so that the probabilities of a query add up to one. Both are fitted on out-of-fold scores:
+P(none) on all queries, including those whose relevant document is not a candidate, and again on each query with its
+relevant documents hidden, since few judged queries show what absence looks like. P(none) is then adapted to the share
+of queries with a match: that of the judged queries or, for a batch of many queries, their own.
 """
 
 from __future__ import annotations

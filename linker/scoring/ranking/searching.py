@@ -67,7 +67,7 @@ class RankedSearch:
 
 
 def followed(answer: Answer, first: Answer, k: int) -> Answer:
-    """Return an answer's hits, then the first stage's others in its order, with scores −1, −2, …: k in total."""
+    """Return an answer's hits, then the first stage's other hits in order, with scores −1, −2, …: k in total."""
     hits = []
     for ranked, before in zip(answer.hits, first.hits, strict=True):
         seen = set(ranked.ids)
