@@ -64,8 +64,7 @@ class AsreviewProject:
 
     @contextlib.contextmanager
     def _database(self) -> Iterator[sqlite3.Connection]:
-        """Yield a read-only connection for at most LONGEST seconds. Raises InputError, also in place of SQLite's
-        errors."""
+        """Yield a read-only connection for at most LONGEST seconds. Turns SQLite's errors into InputError."""
         try:
             with contextlib.closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True)) as connection:
                 connection.execute("PRAGMA trusted_schema = OFF")
@@ -124,8 +123,7 @@ def _unpacked(path: Path, archive: zipfile.ZipFile, name: str, folder: Path) -> 
 
 
 def read_project(path: Path, columns: Columns, read: Callable[[Path, Columns], Records]) -> Records:
-    """Yield a project's documents with their row numbers from 0, which ASReview calls record_id; `read` reads a
-    file."""
+    """Yield a project's documents with their row numbers from 0 (ASReview's record_id); `read` reads a file."""
     with opened(path) as project:
         named = project.dataset.suffix.lower() in (".ris", ".nbib")  # these readers create ids
         records = read(project.dataset, columns if named else replace(columns, id=None))

@@ -77,8 +77,7 @@ def guess_encoding(path: Path) -> str:
 
 
 def _utf16(path: Path) -> str:
-    """Return the kind of UTF-16, by the BOM or because every other byte at the start is zero; "" if it is not
-    UTF-16."""
+    """Return the kind of UTF-16, by the BOM or because every other byte at the start is zero; else ""."""
     line = next(read_lines(path, 400, "iso-8859-1"), (1, b"", 0))[1]
     first = line.decode(errors="ignore").encode("iso-8859-1")
     if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -151,7 +150,7 @@ def real_kind(path: Path, kind: str) -> str:
     with path.open("rb") as file:
         start = file.read(SAMPLE)
     if start.startswith(OLD_WORKBOOK):
-        text = f"{path} is a workbook of old Excel (.xls), or has a password: save it as .xlsx without one, or as .csv"
+        text = f"{path} is an old Excel workbook (.xls), or has a password: save it as .xlsx without one, or as .csv"
         raise InputError(Reason(text, "old-workbook", name=path.name))
     if start.startswith(ARCHIVE):
         return "xlsx"

@@ -261,7 +261,7 @@ def _table(rows: Sequence[tuple[int, list[str]]], header_row: int | None) -> tup
 
 
 def guess_header(rows: Sequence[Sequence[str]]) -> int:
-    """Return which row names the columns: the first about as full as most; titles fill a cell or two."""
+    """Return which row names the columns: the first that is about as full as most; titles fill a cell or two."""
     filled = [sum(bool(field.strip()) for field in fields) for fields in rows[:50]]
     usual = statistics.median(filled)
     return next((place for place, count in enumerate(filled) if 3 * count >= 2 * usual), 0)

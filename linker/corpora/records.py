@@ -134,7 +134,7 @@ class UnusableError(Exception):
 
 
 class ContentIds:
-    """Ids for records without one: a hash of the content, so that a record keeps its id wherever it is.
+    """Ids for records without one: a hash of the content, so that a record keeps its id wherever it moves.
 
     A row number would change, and invalidate every judgement, as soon as a row is inserted above. Of equal records,
     the second gets "-2", the third "-3": their order does not matter, and none is lost.

@@ -17,8 +17,7 @@ Hook = Callable[[str, Tensor, Tensor], Tensor]
 
 @contextmanager
 def hooked(module: StarTransformer, hook: Hook) -> Iterator[None]:
-    """Call `hook(name, weights, inside)`, which may replace the weights, in every attention module; see
-    `_Attention`."""
+    """Call `hook(name, weights, inside)` in every attention module; it may replace the weights (see `_Attention`)."""
     attentions = module.attentions()
     try:
         for name, attention in attentions.items():

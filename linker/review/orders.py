@@ -150,7 +150,7 @@ class MergedOrder:
                 return Candidate(stream.seed.id, id_, score, rank, probability)
 
     def tell(self, judgement: Judgement) -> None:
-        """Exclude the document from now on; note if it is relevant and, in pairs, pass a queue's read to the model."""
+        """Exclude the document from now on; count it if relevant; in pairs, pass reads of the queue to the model."""
         key = self._key(judgement.seed, judgement.id)
         self._done.add(key)
         number = self._numbers.get(judgement.seed)

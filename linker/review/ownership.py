@@ -46,7 +46,7 @@ def is_marked(folder: Path) -> bool:
 
 
 def mark(folder: Path) -> None:
-    """Mark the folder as ours; on return, the mark is on the disk. Raises InputError."""
+    """Mark the folder as ours; on return, the mark is on disk. Raises InputError."""
     write_atomically(folder / LOCK, MARK)
 
 

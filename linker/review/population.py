@@ -18,8 +18,7 @@ BLOCK, BLOCKS = 4096, 8
 
 
 class Population:
-    """Live documents that the settings' filter accepts, without the seeds; for pairs, without each seed's own
-    document.
+    """Live documents that the filter accepts, without the seeds; for pairs, without each seed's own document.
 
     `rows` (int64 [n], ascending) are the rows of these documents; for pairs, including seeds.
     """

@@ -42,7 +42,7 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows of texts, int64 [n], and of documents, [m], at least one linked to each text; `positives`, bool [n, m]:
+    """Rows of texts, int64 [n], and documents, [m], some linked to each text; `positives`, bool [n, m], has the
     links."""
 
     texts: Int64Array

@@ -208,8 +208,7 @@ class _Trainer:
         return multi_similarity(ours @ theirs.T, near, far)
 
     def _cloze(self, rng: np.random.Generator) -> Tensor:
-        """Return the loss of the inverse cloze task: find the rest of a document from a window of it (Lee et al.,
-        2019)."""
+        """Return the loss of the inverse cloze task: find a document's rest from a window of it (Lee et al., 2019)."""
         config = self.config
         rows = rng.choice(self.long, min(config.cloze, len(self.long)), replace=False)
         texts, rests = [], []

@@ -51,8 +51,7 @@ class Metrics:
 
 
 def read_metrics(model: Path) -> Metrics:
-    """Read a model folder's metrics, except a last line that a killed run left incomplete. Raises InputError if there
-    are none."""
+    """Read a model folder's metrics; an incomplete last line is ignored. Raises InputError if there are none."""
     path = model / METRICS
     try:
         with open_input(path) as file:

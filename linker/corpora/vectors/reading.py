@@ -26,7 +26,7 @@ NPY = b"\x93NUMPY"
 
 @dataclass(frozen=True)
 class GivenVectors:
-    """Vectors [n, dim], perhaps mapped, and their ids; `notes` name unused parts of the file."""
+    """Vectors [n, dim], possibly memory-mapped, and their ids; `notes` name unused parts of the file."""
 
     path: Path
     matrix: npt.NDArray[np.floating]

@@ -21,8 +21,7 @@ UNK_NAMES = ("[UNK]", "<unk>")
 
 
 class PieceTokenizer:
-    """A tokenizer.json whose padding token has id 0; it never adds special tokens such as [CLS], pads or
-    truncates."""
+    """A tokenizer.json whose padding token has id 0; it adds no special tokens ([CLS]), padding or truncation."""
 
     def __init__(self, content: str, source: str = "tokenizer.json") -> None:
         """Read the content of a tokenizer.json; `source` names it in errors. Raises InputError, MissingExtraError."""

@@ -99,10 +99,9 @@ class Vocabulary:
 
     @classmethod
     def build(cls, texts: Iterable[str], *, min_count: int = 1, max_size: int | None = None) -> Vocabulary:
-        """Return the vocabulary of tokens occurring `min_count` or more times, most frequent first, ties by code
-        point.
+        """Return the vocabulary of tokens that occur `min_count` times or more, the most frequent first.
 
-        `max_size` limits the number of ids, including the two special ones.
+        Ties are in order of code point. `max_size` limits the number of ids, including the two special ones.
         """
         return cls.of_counts(Counter(t for text in texts for t in tokenize(text)), min_count, max_size)
 

@@ -25,8 +25,7 @@ _FEW = 16  # up to this many links, an article's scores are counted rather than 
 
 @dataclass(frozen=True)
 class _Scorer:
-    """`block(i, j)` scores articles i to j − 1 against all tweets, [j − i, tweets]; `single` scores pairs [n, 2] as
-    [n]."""
+    """`block(i, j)` scores articles i … j − 1 with all tweets, [j − i, tweets]; `single` scores pairs [n, 2], [n]."""
 
     articles: int
     tweets: int

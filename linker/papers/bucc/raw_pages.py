@@ -143,7 +143,7 @@ class WikiLinks:
         reading.links += len(self._by_id)
 
     def names(self) -> set[str]:
-        """Return the names of all pages that are linked to; nothing if the pages themselves hold the links."""
+        """Return the names of all pages that are linked to; an empty set if the pages themselves hold the links."""
         names = {name_of(other) for others in self._by_name.values() for other in others}
         return names | {name_of(other) for other in self._by_id.values()}
 
@@ -232,7 +232,7 @@ def _counterpart(value: Any, code: str) -> str | None:
 
 
 def read_langlinks(path: Path, code: str | None = None) -> Iterator[Row]:
-    """Yield (page id, language, title) of the links to `code`, or of all, in 1 MiB. Raises InputError."""
+    """Yield (page id, language, title) of the links to `code`, or of all, using 1 MiB. Raises InputError."""
     wanted = code.encode() if code else None
     for number, language, title in _rows(path, wanted):
         yield int(number), _text(language), _text(title)

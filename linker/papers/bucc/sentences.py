@@ -56,7 +56,7 @@ def _first_sentence(line: str, code: str) -> int:
 
 
 def _goes_on(sentence: str, following: str) -> bool:
-    """Return whether a sentence goes on after a mark that looks like its end."""
+    """Return whether a sentence continues after a mark that looks like its end."""
     if not following.strip():
         return False
     word = match[1] if (match := _SHORT.search(sentence)) else ""

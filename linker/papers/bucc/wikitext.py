@@ -169,7 +169,7 @@ class _Walk:
             text.append(_GAP)
 
     def separate(self, token: Any) -> None:
-        """Take the text of a link that was read so far as its title."""
+        """Use the text read so far as the title of the link."""
         part = self._open[-1]
         part.title = part.content()
         part.text.clear()

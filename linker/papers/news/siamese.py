@@ -46,8 +46,7 @@ class SiameseConfig:
 
 @dataclass(frozen=True, slots=True)
 class WeightedPairs:
-    """Distinct `texts`, and per pair the rows of its two texts, its similarity in [0, 1] and its weight: four arrays
-    [n]."""
+    """Distinct `texts`, and for each of n pairs the rows of its texts, its similarity in [0, 1] and its weight."""
 
     texts: Sequence[str]
     first: Int64Array

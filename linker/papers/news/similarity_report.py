@@ -152,7 +152,7 @@ def scores_in(path: Path, pairs: Sequence[NewsPair]) -> Float64Array:
 
 
 def systems_of(paths: Sequence[Path], pairs: Sequence[NewsPair]) -> dict[str, Float64Array]:
-    """Return float64 [n] by system: each file's score, the first's varying features. Raises InputError."""
+    """Return each file's scores, and the first file's varying features, by system, float64 [n]. Raises InputError."""
     read = {path: read_predictions(path, pairs) for path in paths}
     names = [path.stem for path in paths]
     titles = names if len(set(names)) == len(names) else [str(path) for path in paths]

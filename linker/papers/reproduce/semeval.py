@@ -152,8 +152,7 @@ class Bench:
 
     @cached_property
     def translator(self) -> KeptTranslator:
-        """Translates Spanish into English by Apertium, other languages word by word. Raises InputError without
-        either."""
+        """Translates into English, Spanish by Apertium, the rest word by word. Raises InputError without either."""
         folder = next((f for f in (self.data, self.data.parent) if (f / "dictionaries").is_dir()), None)
         if folder is None or shutil.which("apertium") is None:
             raise InputError("it needs the program apertium (apertium-eng-spa) and a folder `dictionaries`")

@@ -176,8 +176,7 @@ def _write_xlsx(job: _Job, file: IO[bytes], path: Path) -> int:
 
 
 def cells_to_xlsx(rows: Iterable[Sequence[Cell]], file: IO[bytes], title: str) -> int:
-    """Write a header and rows as a sheet with fitted column widths and a filter; return the number of truncated
-    cells.
+    """Write a header and rows as a sheet with fitted columns and a filter; return the number of truncated cells.
 
     Raises InputError if a sheet cannot hold that many rows.
     """

@@ -22,7 +22,7 @@ EXPECTED = (
 
 @functools.lru_cache(maxsize=256)
 def price(unread: int, found: int, target: float, *, alpha: float = 0.05) -> int:
-    """Return how many of the `unread` documents, if random and irrelevant, certify the recall `target`.
+    """Return how many `unread` documents, read at random and all irrelevant, certify the recall `target`.
 
     `found` relevant documents are known; the error is `alpha`, for one look at a sample of fixed size: a lower bound
     for any certificate without assumptions. It is 0 if so few documents are unread that the recall is already certain.

@@ -48,7 +48,7 @@ class Stratum:
 
 
 def strata(stories: Stories, ids: Sequence[str], seed: int = 0) -> tuple[Stratum, ...]:
-    """Return the pairs of different texts to judge for the recall: within groups, then between them by BANDS.
+    """Return the pairs of different texts to judge to estimate recall: within groups, then between them by BANDS.
 
     Each stratum between groups gets LEAST pairs, and a share of the others by its size and its uncertainty (Neyman,
     1934).

@@ -203,8 +203,8 @@ class PairModel:
 
     `weights` float64 [3, names + 1]: for two short texts (posts), one (a post and an article) and none; the last of
     each is the offset. Inputs are standardised by `centre` and `scale`. For pairs in two languages (`adapted`),
-    `across` has the weights of the leads and the offset, and `share` the share of pairs of the same story where they
-    were learned.
+    `across` has the weights of the leads and the offset, and `share` the share of same-story pairs in the data they
+    were learned from.
     """
 
     names: tuple[str, ...]

@@ -29,7 +29,7 @@ STEEPEST = 10.0  # bound on the log odds
 AGAIN = 0.01  # an earlier document is queried again if its P(same story) with a new one is at least this
 VERSION = 1  # version of the method: increase it whenever findings change
 
-# Earlier findings, and which documents (bool [n]) must be queries again.
+# Earlier findings, and which documents (bool [n]) must be queried again.
 Known = tuple[Findings, BoolArray]
 
 

@@ -18,7 +18,7 @@ from linker.base.logs import logger
 from linker.scoring.groups.evidence import Findings
 from linker.scoring.groups.finding import Known
 
-# if a larger share of the documents has come or gone, all are queries again, since idf has changed
+# if a larger share of the documents has come or gone, all are queried again, since idf has changed
 CHANGED = 1.0
 DAMAGE = (OSError, ValueError, KeyError, IndexError, TypeError, zipfile.BadZipFile, EOFError)
 ARRAYS = ("one", "other", "values", "last")
@@ -33,7 +33,7 @@ class LastGrouping:
     """What the last grouping found out about documents, in one self-contained file.
 
     A document is identified by its `key`, a hash of its id and text. `full`: enough documents have come or gone that
-    all of them should be queries again. Languages, words of groups and passages that are not used again are dropped.
+    all of them should be queried again. Languages, words of groups and passages that are not used again are dropped.
     """
 
     def __init__(
@@ -83,10 +83,9 @@ class LastGrouping:
         return findings
 
     def known(self, ids: Sequence[str], origin: str) -> Known | None:
-        """Return what is known about n documents, numbered as in `ids`; None if all of them have to be queries.
+        """Return what is known about n documents, numbered as in `ids`; None if all of them have to be queried.
 
-        New documents are queries, and so are those whose last candidate is gone, since other candidates may take its
-        place.
+        New documents are queried, and so are those whose last candidate is gone, since others may take its place.
         """
         if self._findings is None or self.full or origin != self._origin:
             return None
@@ -125,7 +124,7 @@ class LastGrouping:
         return span
 
     def take(self, ids: Sequence[str], origin: str, findings: Findings, *, full: bool) -> None:
-        """Store the findings of all documents; `full`: all of them were queries."""
+        """Store the findings of all documents; `full`: all of them were queried."""
         if full:
             self._taken, self._changed, self.full = len(ids), 0, False
         self._keys = np.array([self.key[id_] for id_ in ids], np.uint64)

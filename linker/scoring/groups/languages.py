@@ -79,7 +79,7 @@ def change_of_odds(odds: Float64Array, share: float) -> float:
 
     A corpus of separate stories in each language has hardly any same-story pairs; a corpus of translations has many.
     The share is estimated by EM from the probabilities (Saerens, Latinne and Decaestecker, "Adjusting the outputs of a
-    classifier to new a priori probabilities", 2002), with `share` as EXPECTED pairs' worth of prior.
+    classifier to new a priori probabilities", 2002), with `share` as a prior that weighs as much as EXPECTED pairs.
     """
     from scipy.special import expit, logit
 

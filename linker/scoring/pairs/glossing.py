@@ -1,5 +1,4 @@
-"""Word-by-word translation with a bilingual dictionary: crude, local and fast, for languages without a better
-tool."""
+"""Word-by-word translation with a bilingual dictionary: crude, local and fast, if there is no better tool."""
 
 from __future__ import annotations
 

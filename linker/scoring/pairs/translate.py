@@ -156,7 +156,7 @@ class ModelTranslator:
 
 
 def back_translate(translator: Translator, texts: Sequence[str], source: str, via: str) -> list[str | None]:
-    """Return each text translated to `via` and back, or None where the result is unusable.
+    """Return each text translated to `via` and back, or None if the result is unusable.
 
     It is unusable if nothing changed, or if its length is less than half or more than twice the text's. Every
     distinct text is translated once.

@@ -1,9 +1,9 @@
 """Soft competition for documents: a document that several texts want belongs to as many of them as its kind accepts.
 
-Each text has an outside option, "no link". Each document has a price per text that rises while the texts'
-probabilities of a link with it sum to more than its capacity (Sinkhorn's scaling, restricted to oversubscribed
-columns). How many texts a document accepts (one, a few or any number) is learned from known links. Since the kind of a
-document is unknown, its texts get the mean discount over the kinds.
+Each text has an outside option, "no link". Each document has a price per text that rises while the texts' probabilities
+of a link with it sum to more than its capacity (Sinkhorn's scaling, restricted to oversubscribed columns). The number
+of texts that a document accepts (one, a few or any number) is learned from known links. Since the kind of a document is
+unknown, its texts get the mean discount over the kinds.
 """
 
 from __future__ import annotations

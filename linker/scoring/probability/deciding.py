@@ -1,5 +1,4 @@
-"""Decides about all texts of a collection together: the kind of competition that fits the known links best, and
-P(link).
+"""Decides about all texts of a collection together: the best kind of competition for the known links, and P(link).
 
 Without links, it is unknown how many texts a document accepts, so there is no competition unless requested. With
 links, each kind of competition is tried on held-out links, and chosen if it is significantly better than no

@@ -130,8 +130,7 @@ def fewest(precision: float, delta: float) -> int:
 
 
 def _sizes(scores: Float64Array, start: int) -> Iterator[int]:
-    """Yield how many links each threshold of a sequence keeps; links with equal scores are kept or dropped
-    together."""
+    """Yield how many links each threshold of a sequence keeps; links of equal score stay together."""
     step = max(1, round(STEP * len(scores)))
     for size in range(max(1, start), len(scores) + 1, step):
         yield int(np.searchsorted(-scores, -scores[size - 1], side="right"))
