@@ -32,7 +32,7 @@ class TaskPart:
 
 
 def with_model(task: Task, method: str, solve: Callable[[Task], LinkingResult]) -> LinkingResult:
-    """Return `solve` of a task without the links that its model knows. Raises InputError for another method's model."""
+    """Solve a task without the links that its model knows. Raises InputError if another method saved the model."""
     model = task.model
     if model is None:
         return solve(task)

@@ -48,7 +48,7 @@ def replacing(folder: Path, formats: Collection[str], kind: str) -> Iterator[Pat
         _make_parents(folder)
         restore(folder)
         check_replaceable(folder, formats, kind)
-        with _locked(_beside(folder, "new")) as new:
+        with _locked(_temporary(folder, "new")) as new:
             try:
                 yield new
                 _carry_over(folder, new)
@@ -64,7 +64,7 @@ def replacing(folder: Path, formats: Collection[str], kind: str) -> Iterator[Pat
 
 def restore(folder: Path) -> None:
     """Clean up after an interrupted save: put the earlier model back, or remove it if the new one is in place."""
-    old = _beside(folder, "old")
+    old = _temporary(folder, "old")
     if not old.is_dir():
         return
     if folder.exists():
@@ -79,7 +79,7 @@ def check_replaceable(folder: Path, formats: Collection[str], kind: str) -> None
     if not folder.exists() or format_of(folder) in formats:
         return
     if not folder.is_dir() or {path.name for path in folder.iterdir()} - {TRAINING}:
-        raise InputError(f"{folder} exists and holds no {kind}: name another folder for the model")
+        raise InputError(f"{folder} exists, but holds no {kind}: name another folder for the model")
 
 
 def write_part(path: Path, content: bytes) -> None:
@@ -109,7 +109,7 @@ def format_of(folder: Path) -> str:
 
 def read_settings(folder: Path, formats: Collection[str], maker: str) -> dict[str, Any]:
     """Return config.json if its "format" is one of `formats`, which `maker` writes. Raises InputError."""
-    path, old = folder / CONFIG, _beside(folder.absolute(), "old")
+    path, old = folder / CONFIG, _temporary(folder.absolute(), "old")
     if not folder.exists() and old.is_dir():
         raise InputError(
             f"saving {folder} was interrupted and the earlier model is in {old}: rename that folder to {folder}"
@@ -181,7 +181,7 @@ def _is_within(value: Any, limit: int) -> bool:
     return not isinstance(value, int | float) or abs(value) <= limit  # False for NaN too
 
 
-def _beside(folder: Path, role: str) -> Path:
+def _temporary(folder: Path, role: str) -> Path:
     """Return the path of this module's temporary folder for a model and a role."""
     return folder.with_name(f".{folder.name}.linker-{role}")
 
@@ -246,7 +246,7 @@ def _flush(folder: Path) -> None:
 
 
 def _put_in_place(new: Path, folder: Path) -> None:
-    old = _beside(folder, "old")
+    old = _temporary(folder, "old")
     if not folder.exists():
         new.rename(folder)
         sync(folder.parent)

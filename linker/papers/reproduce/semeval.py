@@ -1,7 +1,7 @@
 """GateNLP-UShef at SemEval-2022 Task 8 (methods F), step by step: entities, encoder, their fusion, sampled pairs.
 
 Reads the task's own tables and the articles that its downloader stores (NN/ID.json); otherwise train.jsonl and
-test.jsonl, also in news-similarity.
+test.jsonl, there or in a folder news-similarity.
 """
 
 from __future__ import annotations

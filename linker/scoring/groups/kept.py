@@ -39,7 +39,7 @@ class LastGrouping:
     def __init__(
         self, path: Path, documents: Iterable[Document], since: tuple[Sequence[str], Findings] | None = None
     ) -> None:
-        """`since`: ids of documents, and which of them found which, if the caller knows more than the file."""
+        """`since`: more recent results than the file's, if the caller has any: ids, and which documents found which."""
         self._path = path
         self.key = {d.id: key_of(d) for d in documents}
         self._known_spans, self._spans = Spans(), Spans()
