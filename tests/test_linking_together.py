@@ -201,7 +201,7 @@ def test_reasons_lie_beside_the_run(folder: Path, tmp_path: Path) -> None:
 
 def test_options_of_languages_are_named(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     package.link(folder / "posts.jsonl", folder / "news.index", ngrams=3, layout=False)
-    assert "have no use: `ngrams`, `layout`" in caplog.text
+    assert "have no effect: `ngrams`, `layout`" in caplog.text
 
 
 def test_what_cannot_be_done_is_refused(folder: Path, tmp_path: Path) -> None:

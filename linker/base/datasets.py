@@ -72,7 +72,7 @@ def qrels(name: str | os.PathLike[str]) -> dict[str, dict[str, int]]:
 
 
 def rows(name: str | os.PathLike[str], read: Callable[[], Iterable[Any]]) -> Iterator[Any]:
-    """Yield the records that ir_datasets reads, in batches, without downloading. Raises InputError like `offline`."""
+    """Yield the records that ir_datasets reads, in batches, without downloading. Raises as `offline` does."""
     with offline(name):
         iterator = iter(read())
     while True:

@@ -32,12 +32,12 @@ STEPS = 100_000  # steps of SQLite's virtual machine between two clock checks: a
 
 
 def real(path: Path) -> Path:
-    """Return a path with its symbolic links resolved; a path in a loop of links stays as it is."""
+    """Return a path with its symbolic links resolved; a path in a loop of links is returned unchanged."""
     return Path(os.path.realpath(path))
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that a crash leaves either the old or the new file; on return, the new one is on the disk.
+    """Write a file so that a crash leaves either the old or the new file; on return, the new one is on disk.
 
     Pipes and devices are written directly. Raises InputError if the file cannot be written.
     """
@@ -47,7 +47,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a temporary file; after a block without an error it is flushed to the disk and then replaces `path`.
+    """Open a temporary file; after a block without an error, it is flushed to disk and replaces `path`.
 
     Pipes and devices are written directly, and so is stdout (`-` or /dev/stdout), at the end of the block. Raises
     InputError if the file cannot be written, or is part of an index.
@@ -204,7 +204,7 @@ def read_regular(path: Path, limit: int) -> bytes:
 
 
 def read_json(path: Path, limit: int = MAX_JSON) -> Any:
-    """Return the value in a JSON file of at most `limit` bytes. Raises InputError, and like `read_regular`."""
+    """Return the value in a JSON file of at most `limit` bytes. Raises InputError, and as `read_regular` does."""
     content = read_regular(path, limit)
     try:
         return json.loads(content)

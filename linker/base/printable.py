@@ -23,7 +23,7 @@ _DELETE, _PICTURE_OF_DELETE = "\x7f", "\u2421"
 
 
 def printable(text: str) -> str:
-    """Return a text with a visible character in place of each one that a terminal would obey.
+    """Return a text with a visible character in place of each one that a terminal would interpret.
 
     ASCII controls except newline and tab become their pictures (ESC is ␛); C1 controls, directional formatting
     characters, line and paragraph separators and bytes that are not UTF-8 become �. The length stays the same.
@@ -48,7 +48,7 @@ def without_credentials(text: str) -> str:
 
 
 def json_text(value: Any) -> str:
-    """Return a value as one line of JSON, without a newline; characters that a terminal would obey become \\uXXXX."""
+    """Return a value as one line of JSON, without a newline; unsafe characters become \\uXXXX."""
     data = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY)
     return _UNSAFE_IN_JSON.sub(lambda m: f"\\u{ord(m[0]):04x}", data.decode())
 

@@ -22,7 +22,7 @@ else:
 # Description of the work, amount done, and total (None: unknown).
 Progress = Callable[[str, int, int | None], object]
 EVERY = 10.0  # seconds between the log lines of one bar
-# Per thread or task, so that jobs in one process do not hear each other's progress.
+# Per thread or task, so that jobs in one process do not receive each other's progress.
 _listeners: contextvars.ContextVar[tuple[Progress, ...]] = contextvars.ContextVar("listeners", default=())
 
 

@@ -31,7 +31,7 @@ LABELS = """SELECT dataset_row, label, time, note, tags, user_id FROM record JOI
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A project's data on the record in a row of the dataset, from 0; `label` None: unjudged; `time`: Unix."""
+    """What a project says about one record. `row` counts from 0; `label` is None if unjudged; `time` is Unix time."""
 
     row: int
     label: int | None
@@ -64,7 +64,7 @@ class AsreviewProject:
 
     @contextlib.contextmanager
     def _database(self) -> Iterator[sqlite3.Connection]:
-        """Give a read-only connection for LONGEST seconds at most. Raises InputError, also for SQLite's errors."""
+        """Yield a read-only connection for at most LONGEST seconds. Turns SQLite's errors into InputError."""
         try:
             with contextlib.closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True)) as connection:
                 connection.execute("PRAGMA trusted_schema = OFF")
@@ -87,7 +87,7 @@ def _checked(tags: str | None) -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[AsreviewProject]:
-    """Unpack a project into a temporary folder. Raises InputError if it is not a project, or of another version."""
+    """Unpack a project into a temporary folder. Raises InputError if it is not a project of this version."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             with zipfile.ZipFile(path) as archive:
@@ -123,9 +123,9 @@ def _unpacked(path: Path, archive: zipfile.ZipFile, name: str, folder: Path) -> 
 
 
 def read_project(path: Path, columns: Columns, read: Callable[[Path, Columns], Records]) -> Records:
-    """Yield a project's documents with their rows from 0, ASReview's record_id; `read` reads a file."""
+    """Yield a project's documents with their row numbers from 0 (ASReview's record_id); `read` reads a file."""
     with opened(path) as project:
-        named = project.dataset.suffix.lower() in (".ris", ".nbib")  # these readers make ids
+        named = project.dataset.suffix.lower() in (".ris", ".nbib")  # these readers create ids
         records = read(project.dataset, columns if named else replace(columns, id=None))
         for row, (_, record) in enumerate(records):
             if isinstance(record, BadLine):

@@ -16,7 +16,7 @@ __all__ = ["documents", "is_name", "queries"]
 
 
 def documents(name: Path) -> Records:
-    """Yield a data set's documents: title, text, other fields as metadata. Raises InputError without them."""
+    """Yield a data set's documents: title, text, other fields as metadata. Raises InputError if there are none."""
     dataset = open_dataset(name)
     if not dataset.has_docs():
         raise InputError(f"{name} has no documents: name the data set that has them")
@@ -29,7 +29,7 @@ def documents(name: Path) -> Records:
 
 
 def queries(name: Path) -> Records:
-    """Yield the queries of a data set. Raises InputError like `documents`."""
+    """Yield the queries of a data set. Raises InputError if there are none."""
     dataset = open_dataset(name)
     if not dataset.has_queries():
         raise InputError(f"{name} has no queries: name a split of it, such as …/test")

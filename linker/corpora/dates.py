@@ -66,7 +66,7 @@ def iso_date(text: str, form: str) -> str | None:
 
 
 def date_formats(texts: Sequence[str], share: float = 0.9) -> list[str]:
-    """Return the formats in which at least a share of the texts are dates from 1900 to 2100, likeliest first.
+    """Return the formats in which at least a share of the texts are dates from 1900 to 2100, most likely first.
 
     There are several if days and months cannot be distinguished: then the day-first format comes first. If no single
     format reads enough of them, each result is several formats separated by |.

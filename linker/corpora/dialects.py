@@ -20,14 +20,14 @@ DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 SEPARATOR = re.compile(r'"?sep=(.)"?\r?')  # a first line that names the delimiter for Excel
 SAMPLE, SAMPLE_BYTES = 200, 1 << 20  # maximum lines and bytes used to guess the delimiter
 RARE = 10  # up to this many invalid lines per valid non-ASCII line, a file counts as damaged UTF-8
-ENOUGH = 10  # with fewer invalid lines, so does a file whose encoding cannot be detected
+ENOUGH = 10  # with fewer invalid lines, so does a file in which no other encoding is detected
 # Letters and marks as texts in Western encodings use them. An encoding is likely if it gives these letters next to
 # ASCII letters; the omitted ones (ÿ þ ð × ÷) are rare, and are often misread bytes of other encodings. A capital after
 # a small letter (MŠrz) is evidence against the encoding, as is a mark between letters, except the apostrophe.
 LETTERS = re.compile("[A-Za-z][À-ÖØ-öø-üŠšŒœŽžŸßÝý]|[À-ÖØ-öø-üŠšŒœŽžŸßÝý][A-Za-z]")
 MARKS = re.compile("[€‚„…†‡‰‹›‘’“”•–—™¡£§©«®°²³·»¼½¾¿]")
 ODD = re.compile("[a-zß-öø-ü][À-ÖØ-ÞŠŒŽŸ]|[a-z][€‚„†‡‰‹›“•–™¡£§©«®°²³»¼½¾¿¸ˆ](?=[a-z])|[a-zà-ü]§")
-WESTERN = ("cp1252", "mac_roman")  # the likelier first
+WESTERN = ("cp1252", "mac_roman")  # the more likely one first
 ENCODINGS = (
     "utf-8", "utf-16", *WESTERN, "cp1250", "cp1251", "koi8-r", "cp1253", "cp1254", "cp1255", "cp1256",
     "gb18030", "big5", "shift_jis", "euc_kr",
@@ -77,7 +77,7 @@ def guess_encoding(path: Path) -> str:
 
 
 def _utf16(path: Path) -> str:
-    """Return the kind of UTF-16, by the BOM or because every other byte at the start is zero; "" if it is none."""
+    """Return the kind of UTF-16, by the BOM or because every other byte at the start is zero; else ""."""
     line = next(read_lines(path, 400, "iso-8859-1"), (1, b"", 0))[1]
     first = line.decode(errors="ignore").encode("iso-8859-1")
     if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -119,7 +119,7 @@ def check_delimiter(text: str) -> str:
 
 
 def guess_delimiter(lines: Sequence[str], header_row: int | None = None) -> str:
-    """Return the column delimiter in the first lines of a table: comma, semicolon, tab or bar.
+    """Return the column delimiter in the first lines of a table: comma, semicolon, tab or vertical bar.
 
     It is the delimiter with which most records have as many fields as the header; on a tie, the one that gives more
     columns; a comma if none gives two. `header_row` is the header's line. If it is not known and fewer than half of the
@@ -144,13 +144,13 @@ def guess_delimiter(lines: Sequence[str], header_row: int | None = None) -> str:
 
 
 def real_kind(path: Path, kind: str) -> str:
-    """Return a table's kind by its first bytes if they contradict its name. Raises InputError for .xls."""
+    """Return a table's kind, by its first bytes if they contradict its name. Raises InputError for .xls."""
     if kind not in ("csv", "tsv", "xlsx") or not path.is_file():
         return kind
     with path.open("rb") as file:
         start = file.read(SAMPLE)
     if start.startswith(OLD_WORKBOOK):
-        text = f"{path} is a workbook of old Excel (.xls), or has a password: save it as .xlsx without one, or as .csv"
+        text = f"{path} is an old Excel workbook (.xls), or has a password: save it as .xlsx without one, or as .csv"
         raise InputError(Reason(text, "old-workbook", name=path.name))
     if start.startswith(ARCHIVE):
         return "xlsx"

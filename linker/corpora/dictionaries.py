@@ -27,7 +27,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, eq=False)
 class Dictionary:
-    """Pairs (foreign, English), the file's format, its skipped lines, and whether it has English first."""
+    """Pairs (foreign, English), the file's format, its skipped lines, and whether English comes first in it."""
 
     path: Path
     format: str

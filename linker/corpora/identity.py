@@ -45,7 +45,7 @@ def _of_dataset(name: Path, columns: Columns | None) -> str:
 
 
 def _check_outside(path: Path, out: Path) -> None:
-    """Raise InputError if a path leads into the directory of the index, whose files change with the index."""
+    """Raise InputError if a path lies inside the index's directory, where building changes files."""
     if real(path).is_relative_to(real(out)):
         raise InputError(
             f"the corpus {path} lies inside {out}, where the index goes: put the index elsewhere"

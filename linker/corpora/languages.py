@@ -36,7 +36,7 @@ WORDS = {
     "turkish": "ve bir bu da de için ile çok ne daha olarak gibi ama var mi kadar olan sonra ise değil her",
 }
 LISTS = {language: frozenset(words.split()) for language, words in WORDS.items()}
-# words shared by many languages hardly distinguish them
+# How many languages share a word: one that many share hardly distinguishes them.
 SHARED = Counter(word for words in LISTS.values() for word in words)
 TOKEN = re.compile(r"[^\W\d_]+")
 # Addresses contain words of other languages, such as "com", which is frequent in Portuguese.

@@ -20,8 +20,8 @@ Rows = Iterator[tuple[int, Sequence[Any]]]
 def originals(path: Path, columns: Columns) -> Iterator[tuple[Sequence[Any], str]]:
     """Yield the header of a table, then its rows with their ids; the id is empty if a row could not be used.
 
-    For JSON lines, the header holds the fields of all lines, in order of first appearance. Raises InputError like
-    `read_corpus`.
+    For JSON lines, the header holds the fields of all lines, in order of first appearance. Raises InputError as
+    `read_corpus` does.
     """
     start = columns.header_row or 1
     rows = ((number, cells) for number, cells in _rows(path, columns) if number >= start or not number)

@@ -38,8 +38,8 @@ SAMPLE = 1000  # rows used to guess roles
 class Preview:
     """The apparent content of a file.
 
-    `roles` gives columns their role; those without one become metadata. `rows` are the first records, texts by
-    column. `date_formats` are the formats in which the date column can be read, the likeliest first: more than one if
+    `roles` gives columns their role; those without one become metadata. `rows` are the first records, as texts by
+    column. `date_formats` are the formats in which the date column can be read, most likely first: more than one if
     days and months cannot be distinguished. `encoding` and `delimiter` are None if the kind of file has none.
     `header_row` is the row that names the columns, as a spreadsheet counts; None for JSON lines.
     """
@@ -80,10 +80,11 @@ def columns_of(
     sheet: str | None = None,
     header_row: int | None = None,
 ) -> Columns:
-    """Return how to read a file whose columns have these roles, one column each.
+    """Return how to read a file whose columns have these roles, each role at most once.
 
     Without an id, ids are made from the content; a column for date, url, author or language becomes the metadata field
-    of that name, and a date is converted to ISO 8601 if its format is given. Raises InputError without a text.
+    of that name, and a date is converted to ISO 8601 if its format is given. Raises InputError if no column holds the
+    text.
     """
     by_role = {role: name for name, role in roles.items()}
     if len(by_role) < len(roles):
@@ -103,8 +104,8 @@ def columns_of(
 class Trial:
     """The result of reading a file: the first documents, and the unusable records, with reasons.
 
-    `is_whole`: whether this is all of the file. `undated`: values in the date column that do not match the format;
-    they stay as they are.
+    `is_whole`: whether this is all of the file. `undated`: values in the date column that do not match the format; they
+    are left unchanged.
     """
 
     documents: Sequence[Document]
@@ -114,7 +115,7 @@ class Trial:
 
 
 def trial(path: Path, columns: Columns, most: int = 5000) -> Trial:
-    """Read a file as an index would, up to `most` records. Raises InputError like `read_corpus`."""
+    """Read a file as an index would, up to `most` records. Raises InputError as `read_corpus` does."""
     records = read_corpus(path, columns)
     found = list(itertools.islice(records, most))
     documents = [record for record in found if isinstance(record, Document)]
@@ -136,8 +137,8 @@ def preview(
 ) -> Preview:
     """Return the apparent content of a CSV, TSV, XLSX, JSONL, RIS or NBIB file, from its first thousand records.
 
-    Given arguments are not guessed. For an ASReview project, its dataset is used. Raises InputError if the file
-    cannot be read, or is of another kind.
+    Only arguments that are not given are guessed. For an ASReview project, its dataset is used. Raises InputError if
+    the file cannot be read, or is of another kind.
     """
     kind = KINDS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
     if kind == "references":
@@ -213,7 +214,7 @@ def describe(path: Path, columns: Columns) -> str:
 
 
 def in_header(path: Path, columns: Columns) -> Columns:
-    """Return `columns` by their header's names, if there is one. Raises InputError if it lacks a column."""
+    """Return `columns` as named in the file's header, if it has one. Raises InputError if it lacks a column."""
     if (kind := _kind_of(path)) not in ("csv", "xlsx"):
         return columns
     encoding = None if kind == "xlsx" else columns.encoding or guess_encoding(path)
@@ -260,7 +261,7 @@ def _table(rows: Sequence[tuple[int, list[str]]], header_row: int | None) -> tup
 
 
 def guess_header(rows: Sequence[Sequence[str]]) -> int:
-    """Return which row names the columns: the first about as full as most; titles fill a cell or two."""
+    """Return which row names the columns: the first that is about as full as most; titles fill a cell or two."""
     filled = [sum(bool(field.strip()) for field in fields) for fields in rows[:50]]
     usual = statistics.median(filled)
     return next((place for place, count in enumerate(filled) if 3 * count >= 2 * usual), 0)

@@ -58,13 +58,13 @@ class Query:
 
 
 def read_corpus(path: Path, columns: Columns | None = None, *, limit: int = MAX_LINE) -> Iterator[Record]:
-    """Yield the documents of a file or folder, and a BadLine in the place of each unusable record.
+    """Yield the documents of a file or folder, and a BadLine in place of each unusable record.
 
     - JSON lines: one object per line; `Columns` names the fields, all others become metadata.
     - CSV (quoted) and TSV (never quoted) with a header; encoding and delimiter are guessed if `columns` names none.
     - XLSX: the sheet that `columns` names, or the first one, with a header.
-    - RIS and NBIB: the abstract is the text; a record without an id is identified by its DOI or else its content. -
-      An ASReview project: its dataset; a record without an id is identified by its number, ASReview's record_id.
+    - RIS and NBIB: the abstract is the text; a record without an id is identified by its DOI or else its content.
+    - An ASReview project: its dataset; a record without an id is identified by its number, ASReview's record_id.
     - A text file is one document; its id is the path inside the folder without .txt, with white space and %
       percent-encoded ("My page.txt" becomes My%20page), so that urllib.parse.unquote restores the name.
     - A folder with corpus.jsonl is read as BEIR; in any other, all files, which must be of one kind, are read in
@@ -257,7 +257,7 @@ def _object(raw: bytes) -> dict[str, object]:
         raise UnusableError(Reason(f"not JSON: {e}", "not-json") if is_utf8(raw) else NOT_UTF8) from None
     if isinstance(value, dict):
         return value
-    remedy = " (one array for all? make lines of it: jq -c '.[]')" if isinstance(value, list) else ""
+    remedy = " (a single array? convert it to lines: jq -c '.[]')" if isinstance(value, list) else ""
     raise UnusableError(Reason(f"a JSON {type(value).__name__}, not an object{remedy}", "not-json"))
 
 

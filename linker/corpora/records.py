@@ -1,4 +1,4 @@
-"""Turn a record of a corpus into a document, or say why it is unusable."""
+"""Turn a record of a corpus into a document, or state why it is unusable."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Columns:
     header_row: int | None = None
 
     def __repr__(self) -> str:
-        """Return a text that identifies how a corpus is read: newer fields count only if they are set."""
+        """Return a text that identifies how a corpus is read; newer fields appear only if they are set."""
         later = [
             f", {f.name}={value!r}"
             for f in dataclasses.fields(self)[3:]
@@ -70,13 +70,13 @@ class Columns:
         return _named(self.text, "text", TEXTS, self.usual)
 
     def to_remember(self) -> dict[str, str | None]:
-        """Return the names for an index to remember: those that are not the usual ones."""
+        """Return the names that an index records: those that are not the usual ones."""
         names = {"id": self.id, "text": self.text, "title": self.title}
         return {name: value for name, value in names.items() if value != getattr(Columns(), name)}
 
     @classmethod
     def remembered(cls, names: Mapping[str, Any]) -> Self:
-        """Return the columns that an index remembers."""
+        """Return the columns that an index recorded."""
         return cls(**names)
 
 
@@ -130,11 +130,11 @@ Records = Iterator[tuple[int, Record]]  # records, each with the number of its f
 
 
 class UnusableError(Exception):
-    """A record cannot become a document; the text says why."""
+    """A record cannot become a document; the message says why."""
 
 
 class ContentIds:
-    """Ids for records without one: a hash of the content, so that a record keeps its id wherever it is.
+    """Ids for records without one: a hash of the content, so that a record keeps its id wherever it moves.
 
     A row number would change, and invalidate every judgement, as soon as a row is inserted above. Of equal records,
     the second gets "-2", the third "-3": their order does not matter, and none is lost.

@@ -25,7 +25,7 @@ from linker.corpora.records import (
     too_long,
 )
 
-Fields = Sequence[tuple[str, str]]  # tag and value, in their order
+Fields = Sequence[tuple[str, str]]  # tag and value, in order
 # Number of the first line; the lines; the fields, or why there are none.
 Tagged = tuple[int, bytes, Fields | str]
 
@@ -111,9 +111,9 @@ def read_references(path: Path, lines: Iterable[Line], columns: Columns, limit: 
 
 
 def known_as(fields: Fields, ids: ContentIds | None = None, *, own: bool = True) -> str:
-    """Return a record's id: its own or its DOI, else (always if not `own`) one made from its title and abstract.
+    """Return a record's id: its own, its DOI or, without either or if not `own`, a hash of its content.
 
-    `ids` makes the ids of equal records differ. Empty for a record without any of these.
+    `ids` makes the ids of equal records differ. The id is empty if the record has none of these.
     """
     named = next((value for tag in IDS for name, value in fields if own and name == tag and value), "")
     if named and " " not in named and named.isprintable():

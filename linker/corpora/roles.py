@@ -68,7 +68,7 @@ def likely(header: Sequence[str], role: Role) -> str | None:
 
 
 def guess_roles(table: Mapping[str, Sequence[str]]) -> dict[str, Role]:
-    """Return the role of each column that has one, given samples of values by column; each role is given once at most.
+    """Return the role of each column that has one, given samples of values by column; each role is given at most once.
 
     A column that is named like a role gets it only if its values fit, and then takes precedence over columns of which
     only the values fit.

@@ -54,8 +54,8 @@ def read_csv(path: Path, lines: Iterable[Line], columns: Columns, limit: int = M
 def read_tsv(path: Path, lines: Iterable[Line], columns: Columns, limit: int = MAX_LINE) -> Records:
     """Read tab-separated lines without quoting, as BEIR and TREC write them; the first line names the columns.
 
-    It names none if it is clearly a line `id TAB text` like the second one (MS MARCO's form). Raises InputError if
-    the header is unreadable or lacks a column.
+    The file has no header if its first line is clearly `id TAB text` like the second (MS MARCO's form). Raises
+    InputError if the header is unreadable or lacks a column.
     """
     rows = tsv_rows(lines, limit)
     start = list(islice(rows, 2))
@@ -100,7 +100,7 @@ def read_query_tsv(
 
 
 def documents(path: Path, rows: Iterator[Row], columns: Columns) -> Records:
-    """Make a document from each row below the one that names the columns. Raises InputError like `read_csv`."""
+    """Make a document from each row below the one that names the columns. Raises InputError as `read_csv` does."""
     for number, _, fields in rows:
         if number < (columns.header_row or 1):
             continue
@@ -195,7 +195,7 @@ def csv_rows(
         except StopIteration:
             break
         except csv.Error as e:
-            # A message of the module about line ends names a "new-line character"; the others concern quotation marks.
+            # The csv module's message about line ends names a "new-line character"; its others concern quotation marks.
             found = reason_of(e)
             told = found.cause or "new-line" in found
             yield *tape.give_back(), found if told else Reason(found, "quotation-mark")

@@ -75,7 +75,7 @@ def _document(
 
 
 def sheet_rows(path: Path, sheet: str | None = None) -> Iterator[tuple[int, list[Value]]]:
-    """Yield the non-empty rows, each with its number from 1. Raises InputError like `read_xlsx`."""
+    """Yield the non-empty rows, each with its number from 1. Raises InputError as `read_xlsx` does."""
     with _opened(path) as book:
         chosen = book[_sheet(path, book.sheetnames, sheet)]
         chosen.reset_dimensions()  # the dimensions stated in a file may be wrong
@@ -115,7 +115,7 @@ def _opened(path: Path) -> Iterator[Any]:
 
 
 def _check_sizes(path: Path, file: Any) -> None:
-    """Raise InputError if unpacking would fill the memory."""
+    """Raise InputError if unpacking would exhaust the memory."""
     with zipfile.ZipFile(file) as archive:
         largest = max((part.file_size for part in archive.infolist()), default=0)
     if largest > MAX_PART:

@@ -1,4 +1,4 @@
-"""Linking by an encoder's vectors of passages: near passages nominate pages, all of whose passages are compared."""
+"""Linking by vectors of passages: the nearest passages nominate pages, whose passages are then all compared."""
 
 from __future__ import annotations
 

@@ -19,10 +19,10 @@ LEARNED = ("auto", "cascade")
 
 
 def cardinality_of(task: Task, method: str) -> Cardinality:
-    """Return how many partners pages may have, by options or method. Raises InputError if they contradict."""
+    """Return how many partners pages may have, by the options or the method. Raises InputError if they contradict."""
     asked, learns = task.options.links, method in LEARNED
     if method in ("hapax", "pivot") and asked not in (None, "one-to-one"):
-        raise InputError(f"the method {method!r} matches pages one to one: `links` {asked} is not for it")
+        raise InputError(f"the method {method!r} matches pages one to one: `links` {asked} does not apply")
     if asked and lists_several(asked):
         if not learns:
             raise InputError(f"`links` {asked} needs probabilities: choose the method auto or cascade")

@@ -31,7 +31,7 @@ from linker.scoring.ranking.fitting import FEWEST
 
 NOTHING_GIVEN = "no `dictionary`, `train` or `encoder`: linking by shared strings"
 SELF_TRAINING = "learning from the surest links, as long as it helps (--no-self-train leaves this step out)"
-# By default, a task that has links, a dictionary or an encoder does not self-train from this many page pairs on.
+# By default, a task that has links, a dictionary or an encoder self-trains only below this number of page pairs.
 LARGE = 1 << 27
 KEPT = 20  # candidates per source page in the result
 # Why the answer for one unlinked page depends on the other unlinked pages.
@@ -41,9 +41,9 @@ FROM_OTHERS = ("word frequencies", "statistics of scores", "competition for targ
 def by_auto(task: Task) -> LinkingResult:
     """Link by a ranker learned over all available evidence, with calibrated probabilities.
 
-    The source pages of the training links get no answer. A task without a dictionary, links and an encoder starts
-    from strings that the languages share. Self-training refines it, and other tasks (`_self_trains`), if its test
-    shows a gain.
+    The source pages of the training links get no answer. A task without a dictionary, links or an encoder starts from
+    strings that the languages share. Self-training refines it, and other tasks (`_self_trains`), if its test shows a
+    gain.
     """
     return with_model(task, "auto", _auto)
 
@@ -109,9 +109,9 @@ def _given(task: Task) -> bool:
 
 
 def _self_trains(task: Task) -> bool:
-    """Return whether a task self-trains by default: always if it has nothing besides its own pages to learn from.
+    """Return whether a task self-trains by default: always if it has only its own pages to learn from.
 
-    Otherwise, a model is applied as it is, and a large task would take hours per round.
+    Otherwise, a model is applied unchanged, and a large task would take hours per round.
     """
     large = len(task.source) * len(task.target) >= LARGE
     return not _given(task) or not (task.model or large)

@@ -187,7 +187,7 @@ def _warn_in_one_language(options: LinkOptions) -> None:
     scoring = {field.name for field in fields(Options)}
     if unused := [name for name in _changed(options) if name in scoring - used]:
         logger.warning(
-            "both collections are in one language, where these options have no use: %s", _listed(unused)
+            "both collections are in one language, so these options have no effect: %s", _listed(unused)
         )
 
 

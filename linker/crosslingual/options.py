@@ -102,7 +102,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class LinkOptions(Options):
-    """All options of `link`. `columns` says how tables are read; `progress` is called with the progress made."""
+    """All options of `link`. `columns` says how tables are read; `progress` is called as the work proceeds."""
 
     source: Annotated[str | Path, Opt("Texts to link: a file, a folder or an index.", "", metavar="SOURCE")]
     target: Annotated[str | Path, Opt(
@@ -155,7 +155,7 @@ class LinkOptions(Options):
 # fmt: off
 @dataclass(frozen=True, slots=True)
 class AlignOptions:
-    """All options of `align`. `progress` is called with the progress."""
+    """All options of `align`. `progress` is called as the work proceeds."""
 
     run: Annotated[str | Path, Opt("Links, as `linker link` wrote them.", "", metavar="RUN")]
     source: Annotated[str | Path, Opt("The linked pages: a file or folder.", "", metavar="SOURCE")]

@@ -50,11 +50,11 @@ def grouped(
     since: Arriving | None = None,
     stays: bool = False,
 ) -> Regrouped:
-    """Return the groups of a side, as `Engine.group` does, and if asked for, the passage of each member of a group.
+    """Return the groups of a side, as `Engine.group` does, and, if requested, the passage of each member of a group.
 
-    What the next call needs is kept in a folder `next_to` a file, so that only new documents are compared; the folder
-    can be deleted between two calls. `since`: documents that have arrived after the last call, which are not compared
-    again. If the side `stays` open for further documents, `arriving` of the result accepts them one by one.
+    The data for the next call are kept in a folder `next_to` a file, so that only new documents are compared; the
+    folder can be deleted between two calls. `since`: documents that have arrived after the last call, which are not
+    compared again. If the side `stays` open for further documents, `arriving` of the result accepts them one by one.
     """
     documents = list(side.documents.values())
     folder = next_to.with_name(next_to.name + STATE) if next_to else None
@@ -119,7 +119,7 @@ def passages(
     """Return the start and end, in the text of each member of a group, of the sentence that is about the story.
 
     It is found by the words that the member shares with the representative; for the representative itself, by those
-    shared with the first other text. It takes milliseconds per member, unless it was `kept`.
+    shared with the first other text. Finding it takes milliseconds per member, unless it is in `kept`.
     """
     copies, found = {m.id for m in groups.members if m.near_copy_of}, dict[str, Span | None]()
     terms = functools.cache(lambda id_: query_terms(collection, documents[id_].full_text))

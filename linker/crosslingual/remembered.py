@@ -1,4 +1,4 @@
-"""Linking with a saved model: what it adds to a task, and which links are left out as already known."""
+"""Linking with a saved model: it adds knowledge to a task, and links that it already knows are left out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TaskPart:
 
 
 def with_model(task: Task, method: str, solve: Callable[[Task], LinkingResult]) -> LinkingResult:
-    """Return `solve` of a task with a model, less the links that it knows. Raises InputError for another method's."""
+    """Solve a task without the links that its model knows. Raises InputError if another method saved the model."""
     model = task.model
     if model is None:
         return solve(task)
@@ -62,8 +62,8 @@ def with_model(task: Task, method: str, solve: Callable[[Task], LinkingResult]) 
     if not known.any() and not len(taken):
         return solve(task)
     logger.info(
-        f"the model knows {known.sum():,} of the {len(known):,} links in `train`, which teach nothing new, and "
-        f"{len(taken):,} targets of pages that are not here, which are linked to no other page"
+        f"the model knows {known.sum():,} of the {len(known):,} links in `train`, which add nothing new, and "
+        f"{len(taken):,} targets of pages that are not here, which are not linked to other pages"
     )
     part = _without(task, known, taken)
     return part.whole(solve(part.task), len(task.source))
@@ -94,7 +94,7 @@ def layout_of(task: Task) -> bool:
 def with_lessons(
     result: LinkingResult, task: Task, method: str, evidence: AllEvidence, answer: Solution
 ) -> LinkingResult:
-    """Return the result with a function that makes a model from what was learned."""
+    """Return the result with a function that creates a model from what was learned."""
 
     def model() -> LinkModel:
         knowledge = evidence.study(np.concatenate([task.train, answer.extra]), answer.learned.induced)

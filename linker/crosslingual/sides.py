@@ -25,7 +25,7 @@ FREQUENT, KNOWN = 50, 500  # how many frequent words of one side are looked up i
 SHARED = 0.25  # minimum result of `_shared` for two collections in one language
 ENOUGH = 500  # if both sides have at least this many words, a lower result shows that there are two languages
 # There are 24 function words per language. CLEAR of them, and a share CLEAR_SHARE of a side's words, reveal its
-# language. A side is not in a language of which it has at most FOREIGN times as many as of its own.
+# language. A side is not in a language if it has at most FOREIGN times as many function words of it as of its own.
 CLEAR, CLEAR_SHARE, FOREIGN = 2, 0.05, 1 / 3
 
 
@@ -119,14 +119,14 @@ def _frequencies(documents: Iterable[Document]) -> Counter[str]:
 
 
 def _shared(words: Counter[str], others: Counter[str]) -> float:
-    """Return which share of the occurrences of the most frequent `words` is of words also frequent in `others`."""
+    """Return the share of the occurrences of the most frequent `words` whose word is also frequent in `others`."""
     known = {word for word, _ in others.most_common(KNOWN)}
     frequent = words.most_common(FREQUENT)
     return sum(count for word, count in frequent if word in known) / max(1, sum(c for _, c in frequent))
 
 
 def analysis_of(source: Side, target: Side) -> str:
-    """Return the name of the sides' language for an index: by a code, else by the commonest words, else "none"."""
+    """Return the name of the sides' language for an index: by a code, else by the most frequent words, else "none"."""
     names = {code: name for name, code in CODES.items()}
     for side in (target, source):
         if side.code in names:

@@ -37,7 +37,7 @@ from linker.scoring.ranking.ranker import BATCH, Ranker
 from linker.scoring.ranking.training import FEWEST, Training, train
 
 Words = tuple[tuple[str, float], ...]
-# Candidates for a ranker trained here; `deep_enough` may raise `bm25`.
+# Candidates for a ranker trained on known links; `deep_enough` may raise `bm25`.
 SETTINGS = PoolSettings(bm25=30, dense=15)
 KINDS: Mapping[Cardinality | None, Kind | None] = {
     None: None, "one-to-one": "one-to-one", "many-to-one": "none"
@@ -70,7 +70,7 @@ def link_together(
     """
     if wishes.links not in KINDS:
         raise InputError(
-            f"`links` {wishes.links} is not for two collections of one language: choose one-to-one or many-to-one"
+            f"`links` {wishes.links} is not for two collections in one language: choose one-to-one or many-to-one"
         )
     if wishes.precision is not None and len({a for a, _ in links}) < FEWEST_HELD:
         raise InputError(

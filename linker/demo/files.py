@@ -36,9 +36,8 @@ def write_files(folder: Path) -> dict[str, int]:
     """Write the Lee news corpus (Lee et al., 2005) as spreadsheets and as a BEIR folder; return the row counts.
 
     Each story is split: its opening sentence is the post, the rest is the article. `posts.csv` has all posts,
-    `articles.csv` three articles about bushfires; `beir/` has all articles as its corpus, all posts as its queries,
-    and the links as judgements in three splits. Raises MissingExtraError without gensim,
-    which brings the corpus.
+    `articles.csv` three articles about bushfires; `beir/` has all articles as its corpus, all posts as its queries, and
+    the links as judgements in three splits. Raises MissingExtraError without gensim, which includes the corpus.
     """
     background, test = lee_stories()
     stories = [*background, *test]

@@ -180,7 +180,7 @@ articles that are indexed, never from the test posts or their links. What to try
 With your own data, a JSONL file with "id" and "text" on each line:
   linker index build news.jsonl --out news.index --encoder {out}/model-0
   linker index tune news.index --queries queries.jsonl --qrels qrels.txt
-To judge these stories in a browser, each article next to its likeliest posts:
+To judge these stories in a browser, each article next to its most probable posts:
   linker serve {out}/posts.index
 (the command is .venv/bin/linker, unless the environment is activated)""")
 

@@ -17,7 +17,7 @@ Hook = Callable[[str, Tensor, Tensor], Tensor]
 
 @contextmanager
 def hooked(module: StarTransformer, hook: Hook) -> Iterator[None]:
-    """Let `hook(name, weights, inside)` see and replace the weights of every attention; see `_Attention` for shapes."""
+    """Call `hook(name, weights, inside)` in every attention module; it may replace the weights (see `_Attention`)."""
     attentions = module.attentions()
     try:
         for name, attention in attentions.items():
@@ -29,7 +29,7 @@ def hooked(module: StarTransformer, hook: Hook) -> Iterator[None]:
 
 
 def sparsity(encoder: TextEncoder, ids: Sequence[Sequence[int]]) -> dict[str, list[float]]:
-    """Return each head's share of attention weights that are exactly zero, by attention; {} unless the model is a star.
+    """Return each head's share of weights that are exactly zero, by attention module; {} for models without attention.
 
     `ids` are the token ids of texts; positions outside a text do not count. Texts are encoded one by one, so pass a
     sample: 64 texts give the share to within a few percentage points.
@@ -59,7 +59,7 @@ def sparsity(encoder: TextEncoder, ids: Sequence[Sequence[int]]) -> dict[str, li
 
 
 def zeros_and_places(weights: Tensor, inside: Tensor) -> tuple[Tensor, int]:
-    """Return the number of each head's weights that are exactly zero, int64 [h], and the number of weights per head.
+    """Return how many of each head's weights are exactly zero, int64 [h], and how many weights a head has.
 
     `weights` [..., h]; `inside`, bool, broadcastable to `weights`, is False at positions that do not count.
     """

@@ -20,9 +20,9 @@ class BagOfVectors(nn.Module):
         self.projection = nn.Identity() if size is None else nn.Linear(config.dim, size, bias=False)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Map ids, int64 [B, L], and their mask, bool [B, L] (True: a token), to vectors [B, d]; 0 without tokens."""
+        """Map ids, int64 [B, L], and their mask, bool [B, L] (True: a token), to vectors [B, d]; empty texts to 0."""
         lengths = mask.sum(1)
-        starts = lengths.cumsum(0) - lengths  # texts end to end, so that no [B, L, d] is allocated
+        starts = lengths.cumsum(0) - lengths  # concatenated texts, so that no [B, L, d] array is allocated
         mean = functional.embedding_bag(
             ids[mask], self.embedding.weight, starts, mode="mean", sparse=self.embedding.sparse
         )
@@ -35,8 +35,9 @@ def sif_scaled(
 ) -> npt.NDArray[np.float32]:
     """Return vectors [n, d] scaled by smooth inverse frequency, a/(a + p(w)): float32 [n, d] (Arora, Liang & Ma, 2017).
 
-    `counts`, int64 [n], are the tokens' frequencies; a token that never occurs keeps its length. The mean of the
-    scaled vectors has the direction of the weighted mean, so any encoder can start from them and refine the weights.
+    `counts`, int64 [n], are the tokens' frequencies; the vector of a token that never occurs is unchanged. The mean of
+    the scaled vectors has the direction of the weighted mean, so any encoder can start from them and refine the
+    weights.
     """
     share = counts / max(int(counts.sum()), 1)
     return (vectors * (a / (a + share))[:, None]).astype(np.float32)

@@ -15,7 +15,7 @@ BATCH_TOKENS = 1 << 14  # positions per batch, padding included: bounds the memo
 def filled(
     ids: Sequence[Sequence[int]], least: int = 0
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return ids padded with PAD and their mask (True: a token), [n, `least` or more]."""
+    """Return ids padded to the longest text, or to `least`, and their mask (True: a token), both [n, length]."""
     lengths = np.array([len(text) for text in ids], dtype=np.int64)
     mask = np.arange(lengths.max(initial=least)) < lengths[:, None]
     padded = np.full(mask.shape, PAD, dtype=np.int64)
@@ -24,7 +24,7 @@ def filled(
 
 
 def by_length(ids: Sequence[Sequence[int]], batch_size: int) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield the rows of one batch after the other: at most `batch_size`, and fewer if texts are long."""
+    """Yield the row numbers of each batch: at most `batch_size`, fewer if the texts are long."""
     lengths = np.array([len(text) for text in ids], dtype=np.int64)
     order = np.argsort(lengths, kind="stable")[::-1]  # the longest first, so that memory peaks at the start
     start = 0

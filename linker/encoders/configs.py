@@ -19,21 +19,25 @@ class StarConfig:
     window: int = 2  # c: tokens on either side
     layers: int = 1  # T
     alpha: float = 1.5  # every head's initial α, between 1 and 2
-    # "sigmoid" keeps α between 1 and 2. "clamped" is Danovitch's: α starts anywhere between them and stops at either.
+    # "sigmoid" keeps α strictly between 1 and 2; "clamped", Danovitch's form, clips α to this range after each update.
     alpha_form: Literal["sigmoid", "clamped"] = "sigmoid"
     token_key: bool = True  # from the second layer on, a token also attends to its own word vector
     first_token_key: bool = False  # in the first layer too, where it repeats the token itself
-    # Attention adds to its input, through a zero-initialised output: training starts at the mean of the vectors.
+    # Residual attention whose output projection starts at zero, so that training starts at the mean of the vectors.
     residual: bool = False
     # Queries and keys come from normalised vectors: the mean of many vectors is too short to discriminate.
     pre_norm: bool = False
     layer_norm: bool = False
     leaky_relu: bool = False
-    # κ: before training, the relay prefers tokens unlike the mean; its heads divide `dim` among them. None: off.
+    # κ: before training, the relay prefers tokens unlike the mean; its heads share out `dim`. None: off.
     contrast: float | None = None
-    max_weight: float | None = None  # learned weight of the max pool at the start; None: the paper's fixed 1
-    key_inputs: bool = False  # the relay's keys also learn from a token's idf, count and first position
-    score: Literal["dot", "cosine"] = "dot"  # score of query and key: scaled dot product, or cosine
+    max_weight: float | None = (
+        None  # initial value of the max pool's learned weight; None: 1, fixed, as in the paper
+    )
+    key_inputs: bool = False  # the relay also scores a token by its idf, count and first position
+    score: Literal["dot", "cosine"] = (
+        "dot"  # how a query and a key are compared: scaled dot product, or cosine
+    )
     relay_key: bool = True  # the relay attends to itself too, as in the Star Transformer
     entmax: Literal["own", "package"] = "own"  # the package needs the extra `entmax` and is slower
 
@@ -44,7 +48,7 @@ class StarConfig:
             raise ValueError(f"alpha = {self.alpha}: it must start strictly between 1 and 2")
         if self.contrast is not None and not self.pre_norm:
             raise ValueError(
-                "contrast is a factor of cosines and needs pre_norm = true (the preset paper has neither)"
+                "contrast multiplies cosines, so it needs pre_norm = true (the preset `paper` has neither)"
             )
         if self.score not in ("dot", "cosine") or self.entmax not in ("own", "package"):
             raise ValueError(
@@ -53,11 +57,11 @@ class StarConfig:
             )
         if self.contrast is not None and self.score == "cosine":
             raise ValueError(
-                "contrast is a factor that a cosine divides out: leave out contrast or score = 'cosine'"
+                "contrast has no effect on cosine scores: leave out contrast or score = 'cosine'"
             )
 
 
-# Options that config.json lists only if they differ from these values, which older models have.
+# Options that config.json lists only if they differ from these values, which are those of older models.
 LATER_OPTIONS = {
     "key_inputs": False,
     "score": "dot",
@@ -77,7 +81,7 @@ PRESETS: dict[str, StarConfig] = {
 
 @dataclass(frozen=True, slots=True)
 class BagConfig:
-    """Hyperparameters of the mean of word vectors of `dim`. Raises ValueError if a value is out of range."""
+    """Hyperparameters of the mean of word vectors with `dim` dimensions. Raises ValueError if one is out of range."""
 
     dim: int = 300
     projection: int | None = None
@@ -94,7 +98,7 @@ class BagConfig:
 
 @dataclass(frozen=True, slots=True)
 class CnnConfig:
-    """Hyperparameters of the CNN over word vectors of `dim`. Raises ValueError if a value is out of range."""
+    """Hyperparameters of the CNN over word vectors with `dim` dimensions. Raises ValueError if one is out of range."""
 
     dim: int = 300
     widths: tuple[int, ...] = (3, 4, 5)  # tokens that a filter sees

@@ -31,7 +31,7 @@ def hashed_first(config: ModelConfig, max_length: int, tokenizer: Tokenizer) -> 
 
 
 def read_described(folder: Path) -> tuple[ModelConfig, int]:
-    """Return a folder's hyperparameters and its limit of tokens. Raises InputError if config.json is wrong."""
+    """Return a folder's hyperparameters and its maximum number of tokens. Raises InputError if config.json is wrong."""
     settings, path = read_settings(folder, [FORMAT], "linker train"), folder / CONFIG
     kind = settings.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:

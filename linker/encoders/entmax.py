@@ -68,7 +68,7 @@ def backend(name: str) -> Entmax:
 
 
 class _Entmax(torch.autograd.Function):
-    """Keeps only p and α for the backward pass, which determine everything else."""
+    """Saves only p and α for the backward pass, since they determine everything else."""
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, alpha: Tensor, dim: int) -> Tensor:
@@ -89,13 +89,13 @@ class _Entmax(torch.autograd.Function):
         centred = grads[0] - (skewed * grads[0]).sum(dim, keepdim=True) / total
         for_alpha = None
         if ctx.needs_input_grad[1]:
-            # ∂p/∂α at fixed λ is −p log²p · (eᵗ − 1 − t)/t²; the change in λ centres it, as `centred` already is.
+            # ∂p/∂α at fixed λ is −p log²p · (eᵗ − 1 − t)/t²; `centred` accounts for the change in λ.
             for_alpha = -(p * log_p.square() * _exp_remainder(t) * centred).sum(dim, keepdim=True)
         return skewed * centred, for_alpha, None
 
 
 def _solve(scores: Tensor, epsilon: Tensor, dim: int) -> Tensor:
-    """Return p by Newton's method on the 1/ε-norm from below the root; compiled: in a fixed number of steps."""
+    """Return p by Newton's method on the 1/ε-norm from below the root; if compiled, in a fixed number of steps."""
     compiled = torch.compiler.is_compiling()
     top = scores.amax(dim, keepdim=True).clamp(min=torch.finfo(scores.dtype).min)  # a row of −inf stays −inf
     x = scores - top
@@ -120,8 +120,8 @@ def _solve(scores: Tensor, epsilon: Tensor, dim: int) -> Tensor:
 def _start(x: Tensor, epsilon: Tensor, dim: int, rounds: int) -> Tensor:
     """Return a λ at or below the root, as mean(x) + (1 − k^−ε)/ε is for any k positions, by Jensen's inequality.
 
-    It is the greatest of these values for the maximum alone, for all positions and, `rounds` times, for the positions
-    with a positive share under the last λ.
+    It is the greatest of these values for several sets of positions: the maximum alone, all of them and, `rounds`
+    times, those with a positive probability under the last λ.
     """
     counted = torch.isfinite(x)
     shift = torch.zeros_like(x.narrow(dim, 0, 1))

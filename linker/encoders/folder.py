@@ -31,7 +31,7 @@ SENTENCE_TRANSFORMERS = [
 
 
 def save(encoder: TextEncoder, folder: Path, notes: str = "") -> None:
-    """Write a model, completely replacing an earlier one; `notes` go into its card.
+    """Write a model, completely replacing any earlier one; `notes` go into its model card.
 
     The header of the weights holds the fingerprint of all parts, so that changes to the folder are detected.
     Raises InputError if the folder holds anything but an encoder, or cannot be written.
@@ -56,12 +56,12 @@ def save_weights(encoder: TextEncoder, folder: Path) -> None:
 
 
 def is_saved(folder: Path) -> bool:
-    """Return whether a folder's config.json belongs to an encoder, of this or another version."""
+    """Return whether a folder's config.json belongs to an encoder, whichever version wrote it."""
     return format_of(folder).startswith("linker-encoder-")
 
 
 def load(folder: Path) -> TextEncoder:
-    """Read a model that `save` wrote. Raises InputError naming a wrong file, before weights are allocated."""
+    """Read a model that `save` wrote. Raises InputError naming the file at fault, before weights are allocated."""
     config, max_length = read_described(folder)
     tokenizer = read_tokenizer(folder)
     with without_values():
@@ -73,7 +73,7 @@ def load(folder: Path) -> TextEncoder:
 
 
 def load_weights(encoder: TextEncoder, folder: Path) -> None:
-    """Read a folder's weights into its model. Raises InputError if they are missing or of another model."""
+    """Read a folder's weights into its model. Raises InputError if they are missing or belong to another model."""
     fingerprint = load_state(encoder.module, folder / WEIGHTS)
     if fingerprint != encoder.fingerprint:
         raise InputError(
@@ -90,8 +90,8 @@ def _card(encoder: TextEncoder, name: str, notes: str) -> bytes:
     parameters = sum(p.numel() for p in encoder.module.parameters())
     about = f"""A text encoder of kind `{encoder.kind}`: {parameters:,} parameters, vectors of dimension {encoder.dim},
 a vocabulary of {encoder.tokenizer.size:,} tokens, texts cut after {encoder.max_length} tokens. Cosines of its
-vectors rank links between texts. It knows no other language, kind of text or time than its training data, and
-repeats their biases."""
+vectors rank links between texts. It is untested on other languages, kinds of text and periods than those of its
+training data, and repeats their biases."""
     code = f"""```python
 from linker.encoders.loading import load_encoder
 

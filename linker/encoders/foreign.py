@@ -46,7 +46,7 @@ READ = {".json", ".txt", ".model", ".md", ".jinja"}  # files that the libraries 
 UNPARSED = {"tokenizer.json", "vocab.json", "added_tokens.json"}
 MAX_FILE, MAX_FILES, MAX_MODULES = 256 << 20, 10_000, 16
 MAX_NUMBER = 1 << 30
-# Limits of numbers in a config.json, by part of the key; the first match applies.
+# Limits on the numbers in a config.json, by part of the key; the first match applies.
 LIMITS = (
     ("vocab", MAX_TOKENS), ("hidden_size", MAX_SIZE), ("position", 1 << 20), ("length", 1 << 20), ("size", 1 << 16),
     ("dim", 1 << 16), ("d_model", MAX_SIZE), ("embd", MAX_SIZE), ("layer", 256), ("block", 256), ("expert", 1024),
@@ -75,7 +75,7 @@ def check_foreign(folder: Path, *, strict: bool = False) -> None:
 
 
 def check_allocation(folder: Path) -> None:
-    """Raise InputError if config.json describes far more weights than the files hold: they would be random."""
+    """Raise InputError if config.json describes far more weights than the files hold: the others would be random."""
     from transformers import AutoConfig, AutoModel
 
     from linker.encoders.shapes import without_values
@@ -175,7 +175,7 @@ def _objection(file: str, key: str, value: Any) -> str | None:
     if key in CODE and value:
         return "names code to be run, and linker runs none: remove the entry, or name another model"
     if key in ARGUMENTS and value:
-        return "gives the library arguments of its own: remove the entry, or name another model"
+        return "passes arguments to the library: remove the entry, or name another model"
     if key.endswith("attn_implementation") and isinstance(value, str) and not value.isidentifier():
         return "would fetch code: remove the entry"
     if file == CONFIG and isinstance(value, int | float) and not abs(value) <= _limit(key):

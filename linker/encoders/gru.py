@@ -1,7 +1,8 @@
 """The recurrent baselines: gated recurrent units (Cho et al., 2014) in one direction or both.
 
-Texts are padded and their last states gathered, since packed sequences are ten times slower on a CPU. The backward
-direction reads each text reversed within its own length: padding always comes last and never affects a text's states.
+Texts are padded and the states of their last tokens gathered: packed sequences are ten times slower on a CPU. The
+backward direction reads each text reversed within its own length: padding always comes last and never affects a text's
+states.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Gru(nn.Module):
         )
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Map ids, int64 [B, L], and their mask (True at tokens, then padding) to vectors [B, d]; 0 without tokens."""
+        """Map ids, int64 [B, L], and their mask (True at tokens, then padding) to vectors [B, d]; empty texts to 0."""
         if ids.shape[1] == 0:
             ids, mask = (functional.pad(x, (0, 1)) for x in (ids, mask))
         order = _reversal(mask)

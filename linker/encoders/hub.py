@@ -1,4 +1,4 @@
-"""Models on the Hugging Face hub by name: checks that a model is local or available, before libraries are loaded."""
+"""Models on the Hugging Face hub by name: checks that they are cached or available, before libraries are loaded."""
 
 from __future__ import annotations
 

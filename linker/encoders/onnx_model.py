@@ -46,7 +46,7 @@ class OnnxEncoder:
     def encode(
         self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False
     ) -> npt.NDArray[np.float32]:
-        """Return float32 [n, dim], L2-normalised, in order. Raises InputError if the graph does not give that."""
+        """Return float32 [n, dim], L2-normalised, in order. Raises InputError if the graph returns anything else."""
         ids = self.tokenizer.encode_batch(texts, self.max_length)
         vectors = np.zeros((len(ids), self.dim), dtype=np.float32)
         shown = _bar(len(ids)) if progress else None

@@ -66,10 +66,10 @@ def open_encoder(directory: Path, record: EncoderRecord, given: Encoder | None =
 
 
 def _given_for(directory: Path, record: EncoderRecord, given: Encoder | None) -> Encoder:
-    """Return the encoder `given` for an index that names none, since its vectors were computed elsewhere."""
+    """Check and return `given` for an index that names no encoder, since its vectors were computed elsewhere."""
     if given is None:
         raise BackendUnavailableError(
-            f"the vectors of {directory} were computed elsewhere, so texts have none here: give query vectors "
+            f"the vectors of {directory} were computed elsewhere, so query texts cannot be encoded: give query vectors "
             "(--query-vectors, `vectors=`), name the encoder that made them with `encoder`, or use `mode` bm25"
         )
     if given.dim != record.dim:
@@ -81,7 +81,7 @@ def _given_for(directory: Path, record: EncoderRecord, given: Encoder | None) ->
 
 
 class Turns:
-    """A lock for work of known size: the smallest job goes next, so that a query passes waiting batches."""
+    """A lock for work of known size: the smallest job goes next, so that a query overtakes waiting batches."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()

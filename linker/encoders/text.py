@@ -100,7 +100,7 @@ class TextEncoder:
     def encode_ids(
         self, ids: Sequence[Sequence[int]], *, batch_size: int = 64, progress: bool = False
     ) -> npt.NDArray[np.float32]:
-        """Return vectors of token ids, float32 [n, dim], normalised, in order; batches have similar lengths."""
+        """Return the vectors of texts given as token ids, float32 [n, dim], normalised, in order."""
         vectors = np.zeros((len(ids), self.dim), dtype=np.float32)
         was_training = self.module.training
         self.module.eval()

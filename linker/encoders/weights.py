@@ -34,7 +34,7 @@ def opened(path: Path, framework: str = "numpy") -> Iterator[Any]:
     """Open a safetensors file; the library checks its header against its size. Raises InputError."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would block
-            raise InputError(f"{path} is not a regular file: replace it by the file that belongs there")
+            raise InputError(f"{path} is not a regular file: replace it with the file that belongs there")
         with safe_open(path, framework=framework) as file:
             if len(file.keys()) > MAX_TENSORS:
                 raise InputError(
@@ -47,12 +47,12 @@ def opened(path: Path, framework: str = "numpy") -> Iterator[Any]:
 
 
 def with_prefix(tensors: Mapping[str, T], prefix: str) -> dict[str, T]:
-    """Return the tensors whose names begin with a prefix, by the rest of their names."""
+    """Return the tensors whose names begin with a prefix, keyed by the rest of their names."""
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
 def check_shapes(path: Path, expected: Shapes) -> None:
-    """Raise InputError unless a file holds tensors of exactly the expected names, types and shapes; reads none."""
+    """Raise InputError unless a file holds tensors of exactly the expected names, types and shapes; reads no tensor."""
     with opened(path) as file:
         tensors = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # not a mapping
         present = {name: (part.get_dtype(), part.get_shape()) for name, part in tensors.items()}

@@ -59,7 +59,7 @@ class MinedLinks:
         return np.asarray(self.counts.sum(axis=0, keepdims=True), np.float64)
 
     def intervals(self, how: Resampling) -> dict[str, Interval]:
-        """Return bootstrap intervals of precision, recall and F1 over the pages; the threshold stays as it is."""
+        """Return bootstrap intervals of precision, recall and F1 over the pages; the threshold is fixed."""
         return {
             name: bootstrap_of(
                 measure, self.counts, samples=how.samples, confidence=how.confidence, seed=how.seed

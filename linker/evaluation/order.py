@@ -35,7 +35,7 @@ class Ordered:
 
 
 def sort(run: Entries[float], place: Int64Array, compat: Compat) -> Ordered:
-    """Return the judged topics' rows in order, as most files have them; `place`: each topic's number, or −1."""
+    """Return the judged topics' rows in order (most files are sorted); `place`: each topic's number, or −1."""
     topic, score = place[run.topic], _compared(run.numbers, compat)
     rows: RowIndex = slice(None)
     if (place < 0).any():

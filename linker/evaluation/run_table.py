@@ -1,5 +1,4 @@
-"""Several runs in one table: means by measure, with the best and significant differences from the first run
-marked."""
+"""Several runs in one table: means by measure; the best, and significant differences from the first run, are marked."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class LinkerDocumentStore:
             if policy != DuplicatePolicy.OVERWRITE and (document.id in chosen or document.id in self.engine):
                 if policy == DuplicatePolicy.SKIP:
                     continue
-                raise DuplicateDocumentError(f"the id {document.id!r} is in the index already")
+                raise DuplicateDocumentError(f"the id {document.id!r} is already in the index")
             chosen[document.id] = from_haystack(document)
             written += 1
         if chosen:

@@ -39,8 +39,7 @@ class EmbeddingsEncoder:
     """An encoder over LangChain's `Embeddings`; its vectors are L2-normalised, so that a score is a cosine."""
 
     def __init__(self, embeddings: Embeddings, name: str = "") -> None:
-        """`name` identifies the model, since an index refuses another one; by default, a sample vector identifies
-        it."""
+        """`name` identifies the model, since an index refuses another one; by default, a sample vector does."""
         self.embeddings = embeddings
         probe = embeddings.embed_query("linker")
         self.dim = len(probe)
@@ -122,7 +121,8 @@ class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is opti
     ) -> list[str]:
         """Add texts in one commit and return their ids; a text whose id is in the index replaces that document.
 
-        Ids are generated if they are not given. Raises InputError if the numbers differ, BadIdError, LockedError.
+        Ids are generated if they are not given. Raises InputError if the numbers of texts, ids and metadata differ,
+        BadIdError, LockedError.
         """
         given = list(texts)
         if any(values is not None and len(values) != len(given) for values in (metadatas, ids)):

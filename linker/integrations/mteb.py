@@ -44,7 +44,7 @@ class LinkerEncoder(AbsEncoder):  # type: ignore[misc]  # the library has no typ
     def encode(
         self, inputs: Any, *, prompt_type: PromptType | None = None, batch_size: int = 64, **_: Any
     ) -> Matrix:
-        """Return the vectors of all texts of `inputs`, a DataLoader, float32 [n, dim], in its order."""
+        """Return the vectors of all texts of `inputs`, a DataLoader, float32 [n, dim], in order."""
         texts = [text for batch in inputs for text in batch["text"]]
         if prompt_type == PromptType.query:
             return encode_queries(self.model, texts)

@@ -74,7 +74,7 @@ def agreement(
 
 
 def resolve(ledger: Ledger, conflict: Conflict, verdict: Verdict, by: str, note: str = "") -> Judgement:
-    """Record the decision on a conflict, as an entry of its own: both judgements stay as they are.
+    """Record the decision on a conflict, as an entry of its own: both judgements are left unchanged.
 
     Its reviewer is CONSENSUS; the tag "by:NAME" says who decided.
     """

@@ -59,11 +59,11 @@ class Database:
             self._place = _place(path)
 
     def reading(self) -> contextlib.AbstractContextManager[sqlite3.Connection]:
-        """Give a connection that sees one state of the file. Raises InputError, also for SQLite's errors inside."""
+        """Yield a connection that sees one state of the file. Raises InputError, also in place of SQLite's errors."""
         return self._transaction("BEGIN")
 
     def writing(self) -> contextlib.AbstractContextManager[sqlite3.Connection]:
-        """Give a connection inside a transaction: all of it is committed, or, after an error, nothing."""
+        """Yield a connection in a transaction, which is committed or, after an error, rolled back."""
         return self._transaction("BEGIN IMMEDIATE")
 
     def close(self) -> None:
@@ -91,7 +91,7 @@ class Database:
                     self._idle.append(connection)
 
     def _take(self) -> sqlite3.Connection:
-        # After a fork: SQLite's connections may not be used, nor closed, in the child.
+        # After a fork: SQLite's connections must be neither used nor closed in the child.
         if self._process != os.getpid():
             self._process, self._inherited = os.getpid(), self._idle
             self._finalizer.detach()
@@ -221,7 +221,7 @@ def _refuse_journal(path: Path) -> None:
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Raise InputError if the path leads to something that is neither absent nor empty nor a SQLite file."""
+    """Raise InputError if the path names something other than a SQLite file, an empty file or nothing at all."""
     try:
         if not path.exists():
             return
@@ -266,7 +266,7 @@ def _remedy(path: Path, error: Exception) -> tuple[str, str]:
     text = str(error)
     if "full" in text or "disk I/O" in text:
         cause = "disk-full" if "full" in text else "disk-faulty"
-        return cause, ": free some space and repeat; what was judged before is kept"
+        return cause, ": free some space and repeat; earlier judgements are kept"
     if "readonly" in text or "unable to open" in text:
         place = path.absolute().parent
         return (

@@ -23,7 +23,7 @@ AUDITED: tuple[Phase, ...] = ("audit", "front")
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """A text whose links are sought; `document` is its id if it is a document of the index, else empty."""
+    """A text to find links for; `document` is its id if it is a document of the index, else empty."""
 
     id: str
     text: str
@@ -95,14 +95,14 @@ class Order(Protocol):
         """Return the best candidate that was neither handed out nor judged, or None at the end."""
 
     def tell(self, judgement: Judgement) -> None:
-        """Learn from a judgement, also one of a document that this order never handed out."""
+        """Learn from a judgement, even of a document that this order never handed out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
     """A judgement as a stopping rule sees it, in reading order; in an audit, its document was drawn at random.
 
-    `reached`: a relevant control document that the order has now reached by itself; it was read when it was drawn.
+    `reached`: a relevant control, read when it was drawn, that the order has now reached by itself.
     """
 
     relevant: bool
@@ -174,11 +174,10 @@ class Progress:
 
     `curve` holds the number found after each document that was read in this review; the `prior` documents that were
     imported count as read and found, but are not in it. `audited` were drawn at random, `front` of them from the front
-    of the order; `audit_left` are left to read in the audit under way. `price` says in a sentence what certainty
-    would cost. If every seed has links of its own, these count pairs of `seeds` and `documents`; in a topic, `seeds`
-    is 0. `ahead`: reads without a find until the rule considers
-    the target reached, None if it cannot tell. `total`: the estimated number of relevant documents in all, if the order
-    learns.
+    of the order; `audit_left` are left to read in the audit under way. `price` says in a sentence what certainty would
+    cost. If every seed has links of its own, these count pairs of `seeds` and `documents`; in a topic, `seeds` is 0.
+    `ahead`: how many irrelevant documents in a row until the rule considers the target reached, None if unknown.
+    `total`: the estimated number of relevant documents in all, if the order learns.
     """
 
     read: int

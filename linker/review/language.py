@@ -58,7 +58,7 @@ class ReaderLanguage:
         return self.percent(math.floor(share * 100 + 1e-9) / 100)
 
     def sentence(self, text: str) -> str:
-        """Return a sentence of the library in this language; any other text stays as it is."""
+        """Return a sentence of the library in this language; any other text is returned unchanged."""
         return text.told(self.translations, self._value) if isinstance(text, Sentence) else text
 
     def _value(self, value: int | float | Decimal) -> str:
@@ -81,7 +81,7 @@ class ReaderLanguage:
         return format_datetime(moment.astimezone(UTC) if moment.tzinfo else moment, form, locale=self.locale)
 
     def ago(self, value: str) -> str:
-        """Return how long ago a time in ISO 8601 was, in words; any other text as it is."""
+        """Return how long ago a time in ISO 8601 was, in words; any other text is returned unchanged."""
         try:
             moment = datetime.fromisoformat(value)
         except ValueError:
@@ -90,7 +90,7 @@ class ReaderLanguage:
         return str(format_timedelta(since, add_direction=True, threshold=1, locale=self.locale))
 
     def day(self, value: str) -> str:
-        """Return a day in ISO 8601 (2002-01-13, also with a time) in the locale's format; any other text as it is."""
+        """Return a day in ISO 8601 (2002-01-13, also with a time) in the locale's format; other text is unchanged."""
         if not DAY.match(value):
             return value
         try:

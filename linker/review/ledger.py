@@ -30,7 +30,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An immutable entry: a judgement or, if `undoes` is an entry's number, its undoing.
+    """An immutable entry: a judgement or, if `undoes` is an entry's number, the undo of that entry.
 
     An undo holds the judgement that it takes back, with the time of the undo.
     """
@@ -50,7 +50,7 @@ class Ledger:
     """
 
     def __init__(self, path: str | Path, *, durable: bool = True) -> None:
-        """Open or create the file; `durable` flushes each entry to the disk, which takes some milliseconds.
+        """Open or create the file; `durable` flushes each entry to disk, which takes some milliseconds.
 
         Raises InputError if it is a file of another kind, or of another version.
         """
@@ -106,7 +106,7 @@ class Ledger:
 
     def history(self, after: int = 0) -> tuple[Entry, ...]:
         """Return all entries in order, or only entries with a number greater than `after`."""
-        # taken before the transaction, which may not see entries that other threads read meanwhile
+        # taken before the transaction, which might not see entries that other threads read in the meantime
         earlier = self._known
         with self._database.reading() as connection:
             entries, _ = self._entries(connection, earlier)
@@ -146,7 +146,7 @@ class Ledger:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The settings as they are now, JSON values by key."""
+        """The current settings: JSON values by key."""
         with self._database.reading() as connection:
             rows = self._table(connection, "settings")
         return {key: orjson.loads(value) for key, value in rows}

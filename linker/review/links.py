@@ -50,7 +50,7 @@ class ProposedLinks:
         self._open, self._lock = Reservations(lambda held: (held.seed, held.id)), threading.Lock()
 
     def next(self, reviewer: str, holder: str = "") -> tuple[int, ProposedLink] | None:
-        """Return the likeliest pair that nobody has judged or has open, with its rank among all, or None.
+        """Return the most probable pair that nobody has judged or has open, and its rank among all, or None.
 
         A `holder` (see `Reservations`) gets the same pair until it is judged. A page whose counterpart was found is
         not shown again; pairs that this reviewer skipped come last.
@@ -111,7 +111,7 @@ def folder_of(project: Project) -> Path:
 
 
 def make_of_pairs(project: Project, path: Path) -> None:
-    """Store the pairs of a JSON lines file from `linker link --uncertain`, in its order, as `make` does.
+    """Store the pairs of a JSON lines file from `linker link --uncertain`, in the file's order, as `make` does.
 
     Raises InputError if the file cannot be read or a line is not a pair with its texts.
     """

@@ -43,7 +43,7 @@ class Queue(Order, Protocol):
         """Forget all judgements. A document that was handed out may come again."""
 
     def prepare(self) -> object:
-        """Do what the first `next` would have to wait for."""
+        """Do the work that the first `next` would otherwise wait for."""
 
     def total(self, seed: str) -> int | None:
         """Return how many candidates a seed has; None if every document is one."""
@@ -82,7 +82,7 @@ class _Stream:
         self.depth = depth if keep == len(hits) else keep
 
     def value(self, score: float, probability: float | None) -> float:
-        """Return how likely a candidate is a link, on a scale of log odds, as far as the index knows."""
+        """Return the log odds that a candidate is a link, or its score on that scale if its probability is unknown."""
         return (score - self.mean) / self.deviation - USUAL if probability is None else log_odds(probability)
 
 
@@ -150,7 +150,7 @@ class MergedOrder:
                 return Candidate(stream.seed.id, id_, score, rank, probability)
 
     def tell(self, judgement: Judgement) -> None:
-        """Exclude the document from now on; note a find and, in pairs, pass a read from the queue to the model."""
+        """Exclude the document from now on; count it if relevant; in pairs, pass reads of the queue to the model."""
         key = self._key(judgement.seed, judgement.id)
         self._done.add(key)
         number = self._numbers.get(judgement.seed)

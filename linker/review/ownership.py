@@ -1,4 +1,4 @@
-"""Which files in a review's folder are linker's, by a mark that is written first and by names only linker uses.
+"""Identifies linker's files in a review's folder, by a mark that is written first and by names only linker uses.
 
 Any other file belongs to somebody else: a folder with such a file is never deleted, and links are not followed.
 """
@@ -46,7 +46,7 @@ def is_marked(folder: Path) -> bool:
 
 
 def mark(folder: Path) -> None:
-    """Mark the folder as ours; on return, the mark is on the disk. Raises InputError."""
+    """Mark the folder as ours; on return, the mark is on disk. Raises InputError."""
     write_atomically(folder / LOCK, MARK)
 
 

@@ -1,4 +1,4 @@
-"""The scope of a review, in which it seeks relevant documents, and the seed that a document resembles most."""
+"""The scope of a review, i.e. the documents that it can show, and the seed that a document resembles most."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ BLOCK, BLOCKS = 4096, 8
 
 
 class Population:
-    """Live documents that the settings' filter accepts, without the seeds; for pairs, without each seed's own
-    document.
+    """Live documents that the filter accepts, without the seeds; for pairs, without each seed's own document.
 
     `rows` (int64 [n], ascending) are the rows of these documents; for pairs, including seeds.
     """
@@ -49,7 +48,7 @@ class Population:
         ]
 
     def rows_of(self, ids: Sequence[str]) -> RowArray:
-        """Return the rows of those documents that are in a topic's scope, in their order."""
+        """Return the rows of those documents that are in a topic's scope, in order."""
         rows = self._live.find(ids)
         return rows[self._mask[rows] & (rows >= 0)]
 

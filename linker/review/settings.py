@@ -34,13 +34,12 @@ class Settings:
     """How documents are ordered, and when to stop. Settings with other names do not belong to a review.
 
     unit: "topic" (all seeds describe one story; a document is judged once) or "pairs" (each seed has its own links).
-    order: "feedback" learns from judgements (a topic's default); without it, seeds are merged by "probability", "z"
-    or "rank" (see `linker.review.orders`), None: by probability if the index has a calibration, else by z. target:
-    the recall to reach, 0 to 1. rule, rule_options: the stopping rule by name, None: "expected" for pairs, else "urn".
-    until: stop after that many relevant documents, for each seed if `per_seed` holds. mode, where: as in
-    a search. double: every document is judged by two reviewers. audit: documents per audit. seed: the seed of all
-    random draws. threshold, score: each seed ends at the first candidate whose probability, or retrieval score, is
-    lower.
+    order: "feedback" learns from judgements (a topic's default); without it, seeds are merged by "probability", "z" or
+    "rank" (see `linker.review.orders`), None: by probability if the index has a calibration, else by z. target: the
+    recall to reach, 0 to 1. rule, rule_options: the stopping rule by name, None: "expected" for pairs, else "urn".
+    until: stop after that many relevant documents, for each seed if `per_seed` is set. mode, where: as in a search.
+    double: every document is judged by two reviewers. audit: documents per audit. seed: the seed of all random draws.
+    threshold, score: each seed ends at the first candidate whose probability, or retrieval score, is lower.
     """
 
     unit: Unit = "topic"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 RECALLS = (0.8, 0.9, 0.95, 1.0)
 FEW = 10  # number of documents that suffice for a reader who does not want all of them
 SEEDS = 3  # relevant documents that are known at the start
-LEFT, TOP, WIDTH, HEIGHT = 60, 24, 640, 360  # measures of the plot, in pixels
+LEFT, TOP, WIDTH, HEIGHT = 60, 24, 640, 360  # dimensions of the plot, in pixels
 SHARES = (0.0001, 0.001, 0.01, 0.1, 1.0)  # tick marks on the x axis
 
 

@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 DOCUMENTS, PAIRS = "documents", "pairs"
 
 # A count (int), a share from 0 to 1 that is shown in whole per cent (float), a number with exactly the digits to be
-# shown (Decimal), a word that stays as it is (str), or a Sentence, which is translated too.
+# shown (Decimal), a word that is not translated (str), or a Sentence, which is.
 Value: TypeAlias = "int | float | Decimal | str | Sentence"
 Show: TypeAlias = Callable[[int | float | Decimal], str]  # formats a value in a language
 
@@ -32,9 +32,9 @@ def message(text: str) -> str:
 class Sentence(str):
     """A text in English; `told` returns it in another language.
 
-    `template` has placeholders for `values` as `%(name)s`; `one` is its singular form if the value `num` determines
-    the form. A sentence from `joined` has `parts` and the separator `between` instead. Without either, it is a text
-    that stays as it is.
+    `template` has placeholders for `values` as `%(name)s`; `one` is its singular form if the value `num` determines the
+    form. A sentence from `joined` has `parts` and the separator `between` instead. Without either, it is a text that is
+    never translated.
     """
 
     template: str = ""

@@ -13,7 +13,7 @@ from indexes.dtypes import Int64Array
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Texts, documents, links (text, document), rows of hard `negatives` per text. Raises ValueError."""
+    """Texts, documents, links (text, document) and each text's hard `negatives`, as rows. Raises ValueError."""
 
     texts: Sequence[str]
     documents: Sequence[str]
@@ -42,7 +42,7 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows of texts, int64 [n], and of documents, [m], some of each text's; `positives`, bool [n, m]: links."""
+    """Rows of texts, int64 [n], and documents, [m], some linked to each text; `positives`, bool [n, m]: the links."""
 
     texts: Int64Array
     documents: Int64Array

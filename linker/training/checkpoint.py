@@ -38,7 +38,7 @@ def save_checkpoint(
     tensors[RANDOM] = torch.get_rng_state()
     if _on_gpu(module):
         tensors[RANDOM_CUDA] = torch.cuda.get_rng_state()
-    # A header with a single entry keeps the order of its bytes fixed.
+    # A header with a single entry, since the order of several would vary.
     header = json.dumps({"progress": dataclasses.asdict(progress), "setting": setting})
     write_atomically(
         path, save({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, {"linker": header})
@@ -57,14 +57,14 @@ def load_checkpoint(path: Path, module: nn.Module, optimizer: Optimizer, setting
         raise InputError(f"{path} is damaged: {e}; train again without `resume`") from None
     if header.get("setting") != setting:
         raise InputError(
-            f"{path} was written by a training with other data or settings: give the same ones to continue, or train "
+            f"{path} was written with other data or settings: give the same ones to continue, or train "
             f"again without `resume` ({_difference(header.get('setting', ''), setting)})"
         )
     try:
         module.load_state_dict(with_prefix(tensors, "model."))
         optimizer.load(with_prefix(tensors, "optimizer."))
         torch.set_rng_state(tensors[RANDOM])
-        # a checkpoint that was made on a CPU has no such state
+        # a checkpoint that was written on a CPU has no such state
         if _on_gpu(module) and RANDOM_CUDA in tensors:
             torch.cuda.set_rng_state(tensors[RANDOM_CUDA])
         return TrainingProgress(**header["progress"])

@@ -21,7 +21,7 @@ from linker.encoders.entmax import MIN_EPSILON
 from linker.encoders.star import StarTransformer
 
 STEPS = 30  # maximum number of steps of Newton's method
-PART = 120_000  # positions per pass, including padding; passes are large, since each has a gradient of the whole table
+PART = 120_000  # positions per pass with padding; passes are large, since each computes a gradient of the whole table
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,9 @@ class CountedEntmax(torch.autograd.Function):
 
 
 class CompactStar(nn.Module):
-    """A star's embedding and relay as a map from types to normalised vectors, with additional inputs to the keys.
+    """A Star Transformer's embedding and relay as a map from types to normalised vectors, with more inputs to the keys.
 
-    `inputs`, float32 [f, h], starts at zero and weighs the features of a type, which are listed in `FEATURES`.
+    `inputs`, float32 [f, h], starts at zero and weights the features of a type, which `FEATURES` lists.
     """
 
     FEATURES = ("idf", "count", "first")

@@ -48,7 +48,7 @@ class _Choice:
 
 @dataclass(frozen=True, slots=True)
 class EncoderConfig:
-    """The model. In a file, `kind` and `preset` select it, next to its hyperparameters.
+    """The model. In a file, `kind` and `preset` select it, together with its hyperparameters.
 
     The model's `dim` equals the word vectors' and is not given in a file.
     """
@@ -116,12 +116,12 @@ class TrainingConfig:
     # Number of documents per step that must also be found from a window of their own text (inverse cloze task).
     cloze: int = 0
     cloze_window: int = 40  # tokens of such a window, at most half of the document
-    mean_epochs: int = 0  # epochs in which the word vectors first learn as a plain mean, which takes seconds
+    mean_epochs: int = 0  # epochs that first train the word vectors alone, as a plain mean, within seconds
     held_back: float = 0.0  # share of the links that only the star's key inputs and α see at first
     teacher: str | None = None  # an encoder by name or path, whose cosines are a second target (distillation)
     teacher_weight: float = 1.0
     sparse: bool = False  # update only the word vectors of a batch's tokens, for large vocabularies
-    dev_documents: int = 5000  # number of candidates on dev: the linked documents, filled up with BM25's best
+    dev_documents: int = 5000  # number of candidates on dev: the linked documents, topped up with BM25's best
     patience: int = 3  # epochs without a better dev MRR before training stops
     precision: Literal["float32", "bfloat16"] = "float32"
     device: Literal["auto", "cpu", "cuda"] = "auto"

@@ -38,7 +38,7 @@ def draw_documents(encoder: Encoder, documents: Sequence[Document], path: Path, 
     chosen = [documents[int(i)] for i in np.unique(np.linspace(0, len(documents) - 1, most).astype(int))]
     points = on_paper(tsne(encoder.encode([d.full_text for d in chosen])))
     size = f"{len(chosen)} of {len(documents)} documents"
-    caption = f"t-SNE of {size}. Near means alike; distances between groups mean little."
+    caption = f"t-SNE of {size}. Neighbours are similar; distances between groups mean little."
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, as_svg(points, [cleaned(d.full_text) for d in chosen], caption).encode())
     return path
@@ -121,9 +121,9 @@ def draw_posts(
 ) -> Path:
     """Draw the posts of the ten articles with the most (at least two) posts as an SVG file and return its path.
 
-    `posts`: texts by id; `links`: ids (post, article); links without a text here do not count; `titles`: names of
-    articles for the legend instead of ids. A post linked to several of the articles has the first one's colour.
-    Raises InputError for fewer than five posts, MissingExtraError without scikit-learn.
+    `posts`: texts by id; `links`: ids (post, article); links of other posts are ignored; `titles`: names of articles
+    for the legend instead of ids. A post linked to several of the articles has the first one's colour. Raises
+    InputError for fewer than five posts, MissingExtraError without scikit-learn.
     """
     of_article: dict[str, list[str]] = {}
     for post, article in dict.fromkeys(links):
@@ -139,7 +139,7 @@ def draw_posts(
     texts = [posts[post] for post in article_of]
     colours = [COLOURS[chosen.index(article)] for article in article_of.values()]
     legend = [(COLOURS[i], cleaned((titles or {}).get(a) or a, 60)) for i, a in enumerate(chosen)]
-    caption = f"t-SNE of {len(texts)} posts linked to {len(chosen)} articles. Near means alike."
+    caption = f"t-SNE of {len(texts)} posts linked to {len(chosen)} articles. Neighbours are similar."
     drawn = as_svg(on_paper(tsne(encoder.encode(texts))), list(map(cleaned, texts)), caption, colours, legend)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, drawn.encode())

@@ -1,9 +1,9 @@
-"""Inputs to a star's keys that learn from links that its word vectors have not seen.
+"""Trains a star's key inputs on links that its word vectors have not seen.
 
 Word vectors memorise the links from which they learned, so attention has nothing left to learn from these links. Here,
-the vectors first learn from a part of the links; the weights of idf, count and first position in the relay's keys, and
-α, learn from the held-back links. Both are then used in a star whose vectors learn from all links: no part was trained
-on its own answers (docs/attention.md).
+the vectors first learn from part of the links; the weights of idf, count and first position in the relay's keys, and α,
+learn from the held-back links. Both are then used in a star whose vectors learn from all links: no part was trained on
+its own answers (docs/attention.md).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from linker.training.config import TrainConfig, TrainingConfig
 from linker.training.losses import info_nce
 from linker.training.schedule import learning_rate_scale, parameter_groups, scale_rates
 
-LENGTH = 2000  # number of tokens that are read from a document, from a random position
+LENGTH = 2000  # tokens read per document, starting at a random position
 INPUTS_RATE, ALPHA_RATE = 1e-2, 5e-3
 TEMPERATURE, DROPOUT, WARMUP = 0.07, 0.3, 0.1
-# Options for which the relay over distinct tokens matches the star, besides `contrast`, which must be a number.
+# Options for which the relay over distinct tokens matches the star, in addition to `contrast`, which must be a number.
 NEEDED = {"key_inputs": True, "layers": 1, "residual": True, "layer_norm": False, "leaky_relu": False,
           "max_weight": 0.0, "score": "dot", "relay_key": True}  # fmt: skip
 Ids = npt.NDArray[np.int32]
@@ -45,7 +45,7 @@ def check(config: TrainConfig) -> None:
     model = config.encoder.model
     if not isinstance(model, StarConfig) or model.contrast is None:
         raise ConfigError(
-            "training.held_back is for a star with contrast: choose encoder.preset = 'recommended'"
+            "training.held_back needs a star with contrast: choose encoder.preset = 'recommended'"
         )
     for key, value in NEEDED.items():
         if getattr(model, key) != value:
@@ -69,8 +69,8 @@ def halves(pairs: Pairs, share: float, seed: int) -> tuple[Pairs, Pairs]:
 def learn(encoder: TextEncoder, vectors: Float32Array, pairs: Pairs, config: TrainingConfig) -> None:
     """Set the inputs of an encoder's keys, and α, from `pairs`, whose links the word `vectors` have not seen.
 
-    `encoder` is a star that `check` allows, with the idf of its tokens set; its own vectors stay as they are. `vectors`
-    are float32 [tokens, dim]. The same data and seed give the same weights.
+    `encoder` is a star that `check` allows, with the idf of its tokens set; its own vectors are left unchanged.
+    `vectors` are float32 [tokens, dim]. The same data and seed give the same weights.
     """
     star = encoder.module
     assert isinstance(star, StarTransformer) and star.key_inputs is not None
@@ -82,7 +82,7 @@ def learn(encoder: TextEncoder, vectors: Float32Array, pairs: Pairs, config: Tra
         [np.array(ids, dtype=np.int32) for ids in encoder.tokenizer.encode_batch(part, encoder.max_length)]
         for part in (pairs.texts, pairs.documents)
     )
-    # smaller batches for a small corpus, which needs enough steps
+    # smaller batches for a small corpus, so that there are enough steps
     size = min(512, max(32, len(pairs.links) // 16))
     batches = Batches(pairs, size, config.seed)
     steps = [batch for epoch in range(config.mean_epochs) for batch in batches.epoch(epoch)]

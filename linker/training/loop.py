@@ -34,7 +34,7 @@ from linker.training.teacher import Teacher
 from linker.training.vectors import WHOLE
 
 Ids = Sequence[Sequence[int]]
-SAMPLE = 32  # number of documents in which to count each head's zeros
+SAMPLE = 32  # number of documents on which sparsity is measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +208,7 @@ class _Trainer:
         return multi_similarity(ours @ theirs.T, near, far)
 
     def _cloze(self, rng: np.random.Generator) -> Tensor:
-        """Return the loss of the inverse cloze task: find the rest of a document from a window of it (Lee et al.,
-        2019)."""
+        """Return the loss of the inverse cloze task: find a document's rest from a window of it (Lee et al., 2019)."""
         config = self.config
         rows = rng.choice(self.long, min(config.cloze, len(self.long)), replace=False)
         texts, rests = [], []
@@ -230,7 +229,7 @@ class _Trainer:
         return self.world.gather(share, len(ids))
 
     def _judge(self) -> None:
-        """Evaluate on dev, save the model if it is the best so far, and return whether to continue."""
+        """Evaluate on dev, save the model if it is the best so far, and record whether training is finished."""
         figures = {} if self.judge is None else self.judge.figures(self.encoder, self.world)
         score = self.world.agree([figures.get("mrr", -1.0)])[0]
         better = self.judge is None or score > self.progress.best

@@ -14,7 +14,7 @@ Miner = Literal["multi-similarity", "all"]
 def mine(
     anchors: Tensor, others: Tensor, positives: Tensor, negatives: Tensor, miner: Miner, epsilon: float = 0.1
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return triplets as three arrays, int64 [t] each: anchors, a link of each, a negative of each.
+    """Return triplets as three arrays of rows, int64 [t] each: anchors, their positives and their negatives.
 
     `anchors` [n, d] and `others` [m, d] are L2-normalised; `positives` and `negatives`, bool [n, m], mark each anchor's
     candidates. "multi-similarity" (Wang et al., 2019, equations 9 and 10) keeps links that are farther than the

@@ -14,8 +14,8 @@ from linker.training.schedule import parameter_groups, scale_rates
 class Optimizer:
     """AdamW, together with SparseAdam for word vectors with sparse gradients.
 
-    A sparse step updates only the tokens of the batch and their moments, as large vocabularies require. It is not quite
-    Adam, whose momentum also moves the tokens of earlier batches.
+    A sparse step updates only the vectors of the batch's tokens and their moments, as large vocabularies require. It is
+    not quite Adam, whose momentum also moves the vectors of earlier batches' tokens.
     """
 
     def __init__(self, module: nn.Module, config: TrainingConfig) -> None:

@@ -49,8 +49,7 @@ class World:
         return gathered[torch.from_numpy(first).to(gathered.device)]
 
     def gathered(self, own: Float32Array, count: int) -> Float32Array:
-        """Return the rows of all processes, float32 [count, d], in order; `own`, float32 [r, d], are this
-        process's."""
+        """Return the rows of all processes, float32 [count, d], in order; `own` [r, d] are this process's."""
         if self.size == 1:
             return own
         return self.gather(torch.from_numpy(own).to(_wire()), count).cpu().numpy()

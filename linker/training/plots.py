@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 METRICS = Path("training/metrics.jsonl")
 MOVED = 0.01  # a head has moved if its |Δα| is at least this
-ROOM = 0.05  # minimum range of the α axis around the start, so that noise does not look like a move
+ROOM = 0.05  # minimum range of the α axis around the initial value, so that noise does not look like a move
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Metrics:
 
 
 def read_metrics(model: Path) -> Metrics:
-    """Read a model folder's metrics up to a line cut off by a kill. Raises InputError if there are none."""
+    """Read a model folder's metrics; an incomplete last line is ignored. Raises InputError if there are none."""
     path = model / METRICS
     try:
         with open_input(path) as file:
@@ -185,7 +185,7 @@ def _figure(panels: int) -> tuple[Figure, list[Axes]]:
 
 
 def _style() -> Any:
-    with importing("plots of a training (by matplotlib)", "plot"):
+    with importing("plots of a training run (by matplotlib)", "plot"):
         import matplotlib as mpl
     return mpl.rc_context({"svg.hashsalt": "linker", "svg.fonttype": "none", "text.parse_math": False})
 

@@ -51,7 +51,7 @@ class Judge:
 
 
 def dev_sample(pairs: Pairs, size: int) -> Pairs:
-    """Return `pairs` with at most `size` documents: the linked ones, filled up with BM25's best.
+    """Return `pairs` with at most `size` documents: the linked ones, topped up with BM25's best.
 
     Against random documents, every model looks good, and the best one need not be the best on all documents.
     All linked documents are kept, even if there are more than `size`.

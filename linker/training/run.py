@@ -75,7 +75,7 @@ def run(config: TrainConfig, *, resume: bool = False, log: Log = silent) -> Path
 
 
 def _start(config: TrainConfig, pairs: Pairs, log: Log, *, resume: bool) -> TextEncoder:
-    """Return the encoder before its own training: with its word vectors and, from held-back links, its key inputs."""
+    """Return the encoder to train, with its initial word vectors and, learned from held-back links, its key inputs."""
     training = config.training
     tokenizer, start = start_vectors(config.data, joined(pairs), training.seed)
     vectors = start
@@ -127,7 +127,9 @@ def learn_as_mean(
 
 def mean_settings(training: TrainingConfig, links: int) -> TrainingConfig:
     """Return the settings for learning word vectors as a mean before a model's `training` on that many links."""
-    size = min(512, max(32, links // 16))  # smaller batches for a small corpus, which needs enough steps
+    size = min(
+        512, max(32, links // 16)
+    )  # smaller batches for a small corpus, so that there are enough steps
     return TrainingConfig(
         temperature=0.07, lr=3e-3, max_length=2000, word_dropout=0.3, batch_size=size,
         cloze=2 * size if training.cloze else 0, cloze_window=training.cloze_window,
@@ -170,7 +172,7 @@ def build_encoder(
 
 
 def count_documents(encoder: TextEncoder, documents: Sequence[str]) -> None:
-    """Give a star with `key_inputs` the idf of its tokens in `documents`; leave other models as they are."""
+    """Give a star with `key_inputs` the idf of its tokens in `documents`; leave other models unchanged."""
     inputs = getattr(encoder.module, "key_inputs", None)
     if inputs is None:
         return

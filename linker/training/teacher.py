@@ -26,7 +26,7 @@ BLOCK = 1024  # number of texts between two saves; a killed run resumes from the
 
 @dataclass(frozen=True, slots=True)
 class Teacher:
-    """A teacher's vectors of texts, [n, t], and documents, [m, t], float32, L2-normalised, in the order of Pairs."""
+    """A teacher's vectors of texts [n, t] and documents [m, t], float32, L2-normalised, in the order of `Pairs`."""
 
     texts: npt.NDArray[np.float32]
     documents: npt.NDArray[np.float32]
@@ -56,7 +56,7 @@ class Teacher:
 
 
 def ask(name: str, pairs: Pairs, folder: Path) -> Teacher:
-    """Return the vectors of all linked texts and documents by the encoder `name`, saved in `folder` on the way.
+    """Return the vectors of all linked texts and documents by the encoder `name`, saving them in `folder` as it goes.
 
     Documents include hard negatives of linked texts. Raises InputError if there is no such encoder,
     MissingExtraError if it needs an extra.

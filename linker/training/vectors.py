@@ -24,7 +24,7 @@ from linker.encoders.tokens import (
 )
 from linker.training.config import DataConfig
 
-WHOLE = 1 << 30  # maximum number of tokens, so large that texts are not truncated when words are counted
+WHOLE = 1 << 30  # a maximum number of tokens so large that no text is truncated when words are counted
 LEARNED = ("gensim", "lsa", "random")  # any other value of word_vectors is a path
 DENSE = 3000  # up to this number of texts, solving a dense eigenvalue problem is faster
 
@@ -87,8 +87,8 @@ def lsa_vectors(ids: Sequence[Sequence[int]], size: int, dim: int, a: float = 1e
     """Return latent semantic vectors of words (Deerwester et al., 1990), float32 [size, d].
 
     d is at most `dim` and the rank of the texts. The vectors are the right singular vectors of the row-normalised
-    texts-by-words matrix of (1 + ln tf) · a/(a + p(w)), not scaled by singular values. For a small corpus, they are
-    far better than word2vec, since no pair of words has to repeat. The rows of padding and unknown words are 0.
+    texts-by-words matrix of (1 + ln tf) · a/(a + p(w)), not scaled by singular values. For a small corpus, they are far
+    better than word2vec, which needs pairs of words to recur. The rows of padding and unknown words are 0.
     """
     counts = token_counts(ids, size)
     weights = a / (a + counts / max(int(counts.sum()), 1))

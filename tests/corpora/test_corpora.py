@@ -105,7 +105,7 @@ def test_named_columns_of_json_lines(write: Write) -> None:
         (b'{"_id": "b", "text": "t", "x": NaN}', "not JSON"),
         (b'{"_id": "b", "text": "t", "x": 1e999}', "not JSON"),
         (b'{"_id": "b", "text": "t"', "not JSON"),
-        (b"[1, 2]", "a JSON list, not an object (one array for all? make lines of it: jq -c '.[]')"),
+        (b"[1, 2]", "a JSON list, not an object (a single array? convert it to lines: jq -c '.[]')"),
         (b"17", "a JSON int, not an object"),
         (b'"text"', "a JSON str, not an object"),
         (b"[" * 100_000, "not JSON"),

@@ -35,7 +35,7 @@ class TestStandardStore(DocumentStoreBaseTests):
     def test_write_documents(self, document_store: LinkerDocumentStore) -> None:
         one = Document(content="one")
         assert document_store.write_documents([one]) == 1
-        with pytest.raises(DuplicateDocumentError, match="in the index already"):
+        with pytest.raises(DuplicateDocumentError, match="already in the index"):
             document_store.write_documents([Document(content="two"), one])
         assert document_store.count_documents() == 1
 

@@ -97,7 +97,7 @@ def test_a_training_holds_links_back_and_keeps_what_they_taught(config: Path) ->
         ("encoder.key_inputs=false", r"held_back needs encoder\.key_inputs = true"),
         ("encoder.layers=2", r"held_back needs encoder\.layers = 1"),
         ("encoder.max_weight=0.5", r"held_back needs encoder\.max_weight = 0"),
-        ("encoder.preset=paper", "held_back is for a star with contrast"),
+        ("encoder.preset=paper", "held_back needs a star with contrast"),
         ("training.mean_epochs=0", r"held_back needs training\.mean_epochs"),
         ("training.held_back=0.001", "leaves a part without links"),
         ("training.held_back=1.0", "at least 0 and below 1"),

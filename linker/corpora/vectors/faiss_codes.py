@@ -53,7 +53,7 @@ def scalar(file: File, dim: int) -> Decoder:
     file.take(1, "<f4")
     stored_dim, size = (file.one("<u8") for _ in range(2))
     trained = file.vector("<f4")
-    require(kind in SCALARS, "its scalar quantiser is of a kind that is not read")
+    require(kind in SCALARS, "its scalar quantiser is of an unsupported kind")
     bits, ranges, decode = SCALARS[kind]
     require(stored_dim == dim and size == (dim * bits + 7) // 8, "its codes have the wrong size")
     require(ranges is None or len(trained) == 2 * (dim if ranges == "each" else 1), "its ranges are missing")
@@ -91,10 +91,8 @@ SCALARS: dict[int, tuple[int, str | None, Callable[..., Matrix]]] = {
 def product(file: File, dim: int) -> Decoder:
     """Read a product quantiser, which encodes parts of a vector by centroid numbers."""
     stored_dim, parts, bits = (file.one("<u8") for _ in range(3))
-    require(
-        stored_dim == dim and 1 <= parts <= dim and dim % parts == 0, "its codes are of another dimension"
-    )
-    require(1 <= bits <= MOST_BITS, "its codes are of a kind that is not read")
+    require(stored_dim == dim and 1 <= parts <= dim and dim % parts == 0, "its codes have another dimension")
+    require(1 <= bits <= MOST_BITS, "its codes are of an unsupported kind")
     values = file.vector("<f4")
     require(len(values) == dim << bits, "centroids are missing")
     centroids = values.reshape(parts, 1 << bits, dim // parts)

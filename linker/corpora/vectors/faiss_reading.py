@@ -56,7 +56,7 @@ def _index(file: File, depth: int) -> FaissVectors:
     require(depth < DEEPEST, "its indexes are nested too deeply")
     kind = file.take(4, "|u1").tobytes()
     if kind not in NAMES:
-        raise WrongError(f"it is not a FAISS file of a kind that is read (it begins with {kind!r})")
+        raise WrongError(f"it is not a FAISS file of a supported kind (it begins with {kind!r})")
     dim, rows, metric = _header(file)
     if kind in MAPPED:
         return _mapped(file, rows, depth)
@@ -79,7 +79,7 @@ def _header(file: File) -> tuple[int, int, str]:
     trained, metric = file.one("|u1"), file.one("<i4")
     if metric not in METRICS:
         file.take(1, "<f4")
-    require(1 <= dim <= MOST_DIM, f"it has {dim} dimensions; 1 to {MOST_DIM:,} are read")
+    require(1 <= dim <= MOST_DIM, f"it has {dim} dimensions; 1 to {MOST_DIM:,} are supported")
     require(rows >= 0 and trained in (0, 1), "its header is damaged")
     return dim, rows, METRICS.get(metric, f"metric {metric}")
 
@@ -128,7 +128,9 @@ def _transformed(file: File, rows: int, dim: int, depth: int) -> Matrix:
     require(0 <= count <= MOST_CHAIN, "it has too many transformations")
     chain = [transformation(file) for _ in range(count)]
     sizes = [dim, *(each.output for each in chain)]
-    require([each.input for each in chain] == sizes[:-1], "its transformations do not fit each other")
+    require(
+        [each.input for each in chain] == sizes[:-1], "the dimensions of its transformations do not match"
+    )
     matrix = _inner(file, rows, sizes[-1], depth).matrix
     with np.errstate(all="ignore"):  # rows that are not finite are reported later
         for each in reversed(chain):

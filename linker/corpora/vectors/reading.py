@@ -26,7 +26,7 @@ NPY = b"\x93NUMPY"
 
 @dataclass(frozen=True)
 class GivenVectors:
-    """Vectors [n, dim], perhaps mapped, and their ids; `notes` name unused parts of the file."""
+    """Vectors [n, dim], possibly memory-mapped, and their ids; `notes` name unused parts of the file."""
 
     path: Path
     matrix: npt.NDArray[np.floating]
@@ -84,7 +84,7 @@ def read_vectors(path: Path, ids_file: Path | None) -> GivenVectors:
     matrix, numbers, notes = _load(path)
     if ids_file is None and numbers is None:
         raise InputError(
-            f"{path} holds no ids: name a file with one id per line, in its order, with `ids_file`"
+            f"{path} holds no ids: name a file with one id per line, in the order of the vectors, with `ids_file`"
         )
     ids = nonempty_lines(ids_file) if ids_file else [str(n) for n in numbers or ()]
     where = ids_file or path
@@ -97,7 +97,7 @@ def read_vectors(path: Path, ids_file: Path | None) -> GivenVectors:
 
 
 def read_matrix(path: Path) -> Matrix:
-    """Return query vectors, float32 [n, dim] (a single one may be [dim]). Raises like `read_vectors`."""
+    """Return query vectors, float32 [n, dim] (a single one may be [dim]). Raises as `read_vectors` does."""
     matrix, _, _ = _load(path, single=True)
     _check_rows(path, matrix, None)
     return np.asarray(matrix, np.float32)
@@ -135,7 +135,7 @@ def _note(path: Path, found: faiss_reading.FaissVectors) -> str:
     rows, dim = found.matrix.shape
     return (
         f"{path}: {rows:,} vectors of {dim} dimensions from a {found.name} by {found.metric}; lengths and structures "
-        f"are not taken over: linker compares by cosine and builds its own index{'' if found.exact else lossy}"
+        f"are ignored: linker compares by cosine and builds its own index{'' if found.exact else lossy}"
     )
 
 

@@ -177,7 +177,7 @@ def align_pages(
 def _costs(
     costs: PassageCosts, row: int, source: Sequence[str], target: Sequence[str], ratio: float, share: float
 ) -> Costs:
-    """Return the costs of aligning the two pages at `row`, which are lower where the lengths of passages agree."""
+    """Return the costs of aligning the two pages at `row`, which are lower if the lengths of the passages agree."""
     between = costs.between(row, *cosines_of(costs.source, costs.target, row, np.array([row])))
     agreed = agreement(_lengths(source), _lengths(target), ratio)
     moves = {move: values[0] * (1 - share * agreed[move]) for move, values in between.moves.items()}

@@ -1,4 +1,4 @@
-"""Aligned passages as a translation memory (TMX 1.4) or a table (TSV), written as they come."""
+"""Aligned passages as a translation memory (TMX 1.4) or a table (TSV), written as they arrive."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def agreement(
 
 
 def procrustes(x: Float32Array, y: Float32Array) -> tuple[Float32Array, Float32Array]:
-    """Return the orthogonal maps of `x` and `y` [p, d] into a common space, both [d, d], that bring pairs closest.
+    """Return the orthogonal maps of `x` and `y` [p, d] into a common space, both [d, d], that bring the pairs closest.
 
     The directions in which the pairs agree most are weighted most: each side is scaled by the root of the singular
     value (symmetric re-weighting, Artetxe et al. 2018).

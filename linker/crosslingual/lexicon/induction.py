@@ -2,7 +2,7 @@
 
 For each pair of words, the 2 × 2 table of linked pages gives G² = 2 Σ O ln(O/E) (Dunning 1993). Competitive linking
 (Melamed 2000) keeps the strongest pairs, a few per word. The threshold is the lowest G² above which shuffled links
-yield at most a tenth as many pairs (chance.py).
+yield at most a tenth as many pairs (`pairs_by_chance`).
 """
 
 from __future__ import annotations

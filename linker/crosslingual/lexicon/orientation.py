@@ -18,7 +18,7 @@ PAGES = 200  # pages per language from which the words are taken
 PAIRS = 5000  # dictionary pairs that are looked up
 FEWEST = 3  # minimum pairs that match reversed, for a dictionary to be reversed
 TIMES = 2  # a dictionary is reversed if this ratio of pairs (reversed : as given) is exceeded
-# In real dictionaries, at most one matching pair in fifty matches only the other way round.
+# In real dictionaries, at most one in fifty of the matching pairs matches only in the other direction.
 MIXED, LEAST = 0.2, 10  # minimum share and number of pairs in each direction of a mixed dictionary
 
 
@@ -45,14 +45,14 @@ class OrientationCounts:
 def oriented(dictionary: Dictionary, source: Pages, target: Pages) -> Dictionary:
     """Return the dictionary with the words of the source's language first, reversed if necessary.
 
-    The log reports it if the dictionary is reversed, or if none of its words is on the pages. Raises InputError
-    for a dictionary whose lines lead in both directions.
+    The log reports it if the dictionary is reversed, or if none of its words is on the pages. Raises InputError for a
+    dictionary that mixes both directions.
     """
     found = matches(dictionary, source, target)
     codes = source.language.code, target.language.code
     if found.mixed:
         raise InputError(
-            f"{dictionary.path} leads in both directions: of {found.tried:,} pairs, {found.as_given:,} match the pages "
+            f"{dictionary.path} mixes both directions: of {found.tried:,} pairs, {found.as_given:,} match the pages "
             f"from {codes[0]} to {codes[1]} and {found.turned:,} only from {codes[1]} to {codes[0]}; put the word in "
             f"{codes[0]} first in every line"
         )

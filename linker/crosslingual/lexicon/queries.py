@@ -62,12 +62,12 @@ def query_lexicon(foreign: Side, index: Side, links: Links, pairs: Iterable[Pair
             "a `dictionary`"
         )
     lexicon = QueryLexicon(foreign.code, name, words, _leanings(texts, documents))
-    logger.info("%s words of queries in %s are known", f"{len(words):,}", lexicon.name)
+    logger.info("%s words of queries in %s can be translated", f"{len(words):,}", lexicon.name)
     return replace(lexicon, reads=_encoder_reads(lexicon, foreign, index.engine, links))
 
 
 def is_source(where: Path, source: Side, target: Side) -> bool:
-    """Return whether the index `where`, to get a lexicon, is the source. Raises InputError unless it is a side."""
+    """Return whether the index `where`, to get a lexicon, is the source. Raises InputError if it is neither side."""
     found = [where.resolve() == side.path.resolve() for side in (source, target)]
     if not any(found):
         raise InputError(
@@ -81,7 +81,7 @@ def is_source(where: Path, source: Side, target: Side) -> bool:
 
 
 def store(into_source: bool, source: Side, target: Side, links: Links, pairs: Iterable[Pair]) -> None:
-    """Learn a lexicon, sources first, and store it in a side's index. Raises InputError if it has no words."""
+    """Learn a lexicon from pairs (source, target) and store it in a side's index. Raises InputError if it is empty."""
     foreign, index = source, target
     if into_source:
         foreign, index = target, source
@@ -135,7 +135,7 @@ def _best(weights: sp.csr_array, x: Terms, y: Terms, spelt: Mapping[str, str]) -
 
 
 def _spellings(texts: Iterable[str], settings: AnalysisSettings) -> dict[str, str]:
-    """Return the commonest word for each term that occurs in texts as a separate word."""
+    """Return the most frequent word for each term that occurs in texts as a separate word."""
     seen = _texts_with(texts)
     spelt: dict[str, str] = {}
     for word, _ in sorted(seen.items(), key=lambda pair: (-pair[1], pair[0])):
@@ -145,11 +145,11 @@ def _spellings(texts: Iterable[str], settings: AnalysisSettings) -> dict[str, st
 
 
 def _leanings(foreign: Sequence[str], own: Sequence[str]) -> dict[str, float]:
-    """Return, for each word that changes the log odds of the foreign language, by how much it does so.
+    """Return by how much each word changes the log odds of the foreign language; words without an effect are left out.
 
     This is the log ratio of the shares of foreign texts and of own texts that contain the word.
 
-    If there are too many words, those in the most texts are taken.
+    If there are too many words, those that occur in the most texts are used.
     """
     counts = [_texts_with(texts) for texts in (foreign, own)]
     sizes = len(foreign) + 1, len(own) + 1

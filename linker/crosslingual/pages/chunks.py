@@ -14,7 +14,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 CHUNK = 2000  # texts given to a process at a time
 MANY = 20_000  # minimum texts; starting the processes costs as much as a few thousand texts
-AHEAD = 2  # waiting chunks per process
+AHEAD = 2  # queued chunks per process
 _functions: list[Callable[[Sequence[str]], Any]] = []  # in a worker process: the function it computes
 
 
@@ -23,7 +23,7 @@ def in_chunks(
 ) -> Iterator[T]:
     """Yield `function` of each chunk of `texts`, in order.
 
-    With at least `many` texts, `jobs` processes (default: one per core) compute it. The function must then be
+    With at least `many` texts, `jobs` processes (default: one per core) do the work. The function must then be
     picklable, such as a module's function or a `functools.partial` of one. Each process gets it once, and a few chunks
     are in memory at a time.
     """
@@ -32,7 +32,7 @@ def in_chunks(
     if jobs == 1 or len(texts) < many:
         yield from map(function, chunks)
         return
-    # No fork: it may copy a lock that a library's thread holds.
+    # Not forked, since a fork may copy a lock that a library's thread holds.
     context = get_context("spawn")
     with ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(function,)) as pool:
         yield from in_order(pool, _call, chunks, jobs * AHEAD)

@@ -14,7 +14,7 @@ from indexes.errors import importing
 
 STEMS = {"fr": 7, "de": 8, "ru": 6, "tr": 6}  # characters per stem, chosen on training pages
 DEFAULT_STEM = 7
-# Written without spaces: character bigrams serve as words, and so do longer words of a dictionary.
+# Languages written without spaces: character bigrams serve as words, as do longer words of a dictionary.
 UNSPACED = ("ja", "th", "lo", "km", "my", "bo")
 SHORTEST = 3  # minimum length of these words
 TURKISH = str.maketrans({"I": "ı", "İ": "i"})
@@ -33,7 +33,7 @@ class Language:
     known: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def knowing(self, texts: Iterable[str]) -> Language:
-        """Return the language with a dictionary's words if it is written without spaces. Raises as `fold` does."""
+        """Return the language, extended by a dictionary's words if it has no spaces. Raises as `fold` does."""
         if self.code not in UNSPACED:
             return self
         words = dict.fromkeys(word for text in texts for word in self.headwords(text))

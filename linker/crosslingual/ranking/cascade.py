@@ -55,12 +55,12 @@ class CascadeEvidence(AllEvidence):
 
     @cached_property
     def shared(self) -> Graph:
-        """No pairs: the pairs that the cascade retrieves depend on the links."""
+        """An empty graph, because the pairs that the cascade retrieves depend on the links."""
         nothing = np.empty(0, np.int64)
         return Graph(nothing, nothing, (len(self.source), len(self.target)))
 
     def start(self, taught: Taught) -> Calibrated | None:
-        """Return the saved ranker, if there is one: none was pooled for the cascade."""
+        """Return the saved ranker, if there is one; there is no pooled ranker for the cascade."""
         return self.begun
 
     def learn(self, links: Int64Array) -> Learned:

@@ -35,10 +35,10 @@ def out_of_fold(
     """Describe every linked page, with and without its target, as learned from the other folds' links and `extra`.
 
     `links` and `extra`: int64 [l, 2] and [e, 2]; `unlinked`: int64 rows. The targets of the other folds are excluded,
-    unless pages may share targets, and the unlinked pages compete, as they do when the unlinked pages are linked. The
-    folds of the `divisions` follow each other, and each division describes every page once. `absent`: targets that no
-    page can be linked to; `learned`: the result of learning from all links and `extra`, if it is known. Raises
-    InputError if every target is linked.
+    unless pages may share targets, and the unlinked pages compete for targets, as they do when they are linked
+    themselves. The folds of the `divisions` follow each other, and each division describes every page once. `absent`:
+    targets that no page can be linked to; `learned`: the result of learning from all links and `extra`, if it is known.
+    Raises InputError if every target is linked.
     """
     parts = []
     size = list_size(evidence, links, folds, seed)

@@ -190,7 +190,7 @@ def _packed(arrays: Mapping[str, Any]) -> bytes:
 def _card(model: LinkModel, name: str) -> bytes:
     source, target = (one.code for one in model.languages)
     about = f"""Links pages in the language `{source}` to their counterparts in `{target}` (method `{model.method}`). It
-holds word pairs and a latent space learned from linked pages, whose words can therefore be read in it."""
+holds word pairs and a latent space learned from linked pages, so their words can be read from its files."""
     code = f"""```sh
 linker link {source}.jsonl {target}.jsonl --method {model.method} --model {name} --out links.run
 ```"""

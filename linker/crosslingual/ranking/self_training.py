@@ -1,4 +1,4 @@
-"""Self-training: `auto` learns words from its own surest links, if this passes a test on held-out links."""
+"""Self-training: `auto` learns words from its own most certain links, if a test on held-out links shows a gain."""
 
 from __future__ import annotations
 

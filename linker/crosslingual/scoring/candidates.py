@@ -47,11 +47,11 @@ class Candidates:
 
     @classmethod
     def none(cls, n: int, k: int) -> Candidates:
-        """Return room for `k` candidates of each of `n` sources, without any yet."""
+        """Return empty lists of `k` candidates for each of `n` sources."""
         return cls(np.full((n, k), -1, np.int64), np.full((n, k), -np.inf, np.float32))
 
     def placed(self, n: int, rows: Int64Array, columns: Int64Array) -> Candidates:
-        """Return the candidates of `n` sources: those of row i in `rows[i]`, with `columns[j]` for target j."""
+        """Return the candidates in the rows of `n` sources: row i becomes `rows[i]`, and target j `columns[j]`."""
         moved = Candidates.none(n, self.targets.shape[1])
         moved.targets[rows] = np.where(self.targets >= 0, columns[self.targets], -1)
         moved.scores[rows] = self.scores

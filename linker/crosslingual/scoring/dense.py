@@ -43,7 +43,7 @@ def chunks(text: str, size: int = CHUNK) -> list[str]:
 
 
 def packed(pieces: Iterable[str], longest: int, shortest: float = math.inf) -> list[str]:
-    """Return pieces joined by spaces to at most `longest` letters; what has more than `shortest` is not continued."""
+    """Join pieces by spaces, up to `longest` letters; a text of more than `shortest` letters is complete."""
     completed: list[str] = []
     current: list[str] = []
     used = 0

@@ -21,8 +21,7 @@ UNK_NAMES = ("[UNK]", "<unk>")
 
 
 class PieceTokenizer:
-    """A tokenizer.json whose padding token has id 0; it never adds special tokens such as [CLS], pads or
-    truncates."""
+    """A tokenizer.json whose padding token has id 0; it adds no special tokens ([CLS]), padding or truncation."""
 
     def __init__(self, content: str, source: str = "tokenizer.json") -> None:
         """Read the content of a tokenizer.json; `source` names it in errors. Raises InputError, MissingExtraError."""
@@ -54,7 +53,7 @@ class PieceTokenizer:
 
     @property
     def unknown(self) -> int | None:
-        """Id of text that no piece matches, or None."""
+        """Id for text that no piece matches, or None."""
         ids = (self._tokenizer.token_to_id(name) for name in UNK_NAMES)
         return next((i for i in ids if i is not None), None)
 

@@ -27,7 +27,7 @@ ACCEPTED = (
 
 @dataclass(frozen=True, eq=False)
 class WordVectors:
-    """A vector per id: `matrix` float32 [size, d], zeros for padding; `known`, bool [size]: from the source."""
+    """One vector per id: `matrix` float32 [size, d], 0 for padding; `known`, bool [size]: is it from the source?"""
 
     tokenizer: Tokenizer
     matrix: Float32Array
@@ -39,9 +39,9 @@ def load_word_vectors(path: Path, vocabulary: Vocabulary | None = None, *, seed:
 
     Sources are text files of GloVe, word2vec and fastText (with or without their first line of counts, also gzipped),
     and .safetensors files of one matrix next to a tokenizer.json, of word pieces or of `linker train` (a word of
-    `vocabulary` gets the mean of its pieces); a folder means its model.safetensors. Of repeated words, the first
-    counts; words without a vector get random ones with the others' standard deviation. Raises InputError naming file
-    and line, MissingExtraError if reading the matrix or the pieces needs a library.
+    `vocabulary` gets the mean of its pieces); a folder means its model.safetensors. If a word is repeated, its first
+    vector counts; words without one get random vectors with the others' standard deviation. Raises InputError naming
+    file and line, MissingExtraError if reading the matrix or the pieces needs a library.
     """
     if path.is_dir():
         return _load_matrix(path / "model.safetensors", vocabulary, seed)
@@ -124,7 +124,7 @@ def _complete(
 def _read_text(path: Path) -> Iterator[tuple[int, str, list[bytes]]]:
     """Yield line number, word and numbers. Single spaces separate fields: words may contain any other white space.
 
-    The first line sets the number of dimensions; a word with several fields (GloVe has some) is kept whole.
+    The first line sets the number of dimensions; a word that contains spaces (GloVe has some) is kept whole.
     """
     dim, promised, last = 0, None, 0
     try:
@@ -169,7 +169,7 @@ def _load_matrix(path: Path, vocabulary: Vocabulary | None, seed: int) -> WordVe
     beside = path.with_name("tokenizer.json")
     if path.is_file() and not beside.is_file():
         raise InputError(
-            f"{path}: there is no tokenizer.json next to it, which says which word each row belongs to; {ACCEPTED}"
+            f"{path}: there is no tokenizer.json next to it to name the word of each row; {ACCEPTED}"
         )
     tokenizer = load_tokenizer(beside)
     pieces = _read_safetensors(path)

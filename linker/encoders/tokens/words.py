@@ -18,7 +18,7 @@ PAD, UNK = 0, 1
 SPECIALS = ("<pad>", "<unk>")
 URL = "<url>"
 
-# Scripts without spaces, of which each character is a token: kana, Han with its extensions, compatibility forms.
+# Scripts written without spaces, whose characters are each a token: kana, Han with its extensions, compatibility forms.
 _SINGLE = "\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 # Marks inside words that \w leaves out: combining accents, Hebrew and Arabic points, Indic and Thai vowel signs.
 _MARKS = (
@@ -73,7 +73,7 @@ class Tokenizer(Protocol):
         ...
 
     def to_bytes(self) -> bytes:
-        """Return the content of a file for `load_tokenizer`, always the same for the same tokenizer."""
+        """Return the content of a file for `load_tokenizer`; equal tokenizers give equal bytes."""
         ...
 
 
@@ -99,10 +99,9 @@ class Vocabulary:
 
     @classmethod
     def build(cls, texts: Iterable[str], *, min_count: int = 1, max_size: int | None = None) -> Vocabulary:
-        """Return the vocabulary of tokens occurring `min_count` or more times, most frequent first, ties by code
-        point.
+        """Return the vocabulary of tokens that occur `min_count` times or more, the most frequent first.
 
-        `max_size` limits the number of ids, including the two special ones.
+        Ties are in order of code point. `max_size` limits the number of ids, including the two special ones.
         """
         return cls.of_counts(Counter(t for text in texts for t in tokenize(text)), min_count, max_size)
 

@@ -36,7 +36,7 @@ def write_run_as(
     """Write (topic, n document ids, scores [n]) to a file, atomically, or to stdout (`-`); ".gz" is compressed.
 
     `kind` None: by the file's name. ranx and pytrec_eval use the same JSON; only TREC's format holds the run's name.
-    Raises InputError like `write_run`, MissingExtraError for Parquet without its extra.
+    Raises InputError as `write_run` does, MissingExtraError for Parquet without its extra.
     """
     kind, where = kind or format_of(path), "the run" if path == STDIO else str(path)
     if kind == "parquet" and path == STDIO and sys.stdout.isatty():
@@ -61,7 +61,7 @@ def _dumped(nested: dict[str, dict[str, float]], kind: RunFormat) -> bytes:
 
 
 def _nested(run: Iterable[Topic], where: str) -> dict[str, dict[str, float]]:
-    """Return topic → document → score, in the run's order. Raises InputError like `write_run`."""
+    """Return topic → document → score, in the run's order. Raises InputError as `write_run` does."""
     nested: dict[str, dict[str, float]] = {}
     for topic, ids, scores in run:
         values: list[Any] = np.asarray(scores, np.float64).tolist()

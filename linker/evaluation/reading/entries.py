@@ -157,8 +157,7 @@ class Entries(Mapping[str, dict[str, Value]]):
         return np.flatnonzero(np.isin(hashes, hashes[repeated])) + begin if len(repeated) else _none
 
     def _repeats(self, rows: Int64Array, *, identical: bool) -> list[tuple[int, int]]:
-        """Return the rows in `rows` that repeat the document and value of an earlier one, each with the first such
-        row.
+        """Return the rows in `rows` that repeat an earlier one's document and value, each with the first such row.
 
         Raises InputError for a row that repeats the document with another value and, unless `identical` rows are
         allowed, for the first that repeats the value, too.

@@ -35,8 +35,7 @@ def read_run(path: PathLike) -> Entries[float]:
 
 
 def run_of(buffer: Bytes, name: str) -> Entries[float]:
-    """Return the run in the text of the file `name`, uint8 [n], as `load` returns it. Raises errors like
-    `read_run`."""
+    """Return the run in the text of the file `name`, uint8 [n], as `load` returns it. Raises as `read_run` does."""
     rows, label = _Rows(buffer, name), [""]
     for block in lines(buffer, name, 6, None, _RUN_COLUMNS):
         rows.add(block, 2, _scores(block, name))
@@ -80,7 +79,7 @@ def write_run(
 def run_lines(
     run: Iterable[tuple[str, Sequence[str], npt.ArrayLike]], name: str = "linker", where: str = "the run"
 ) -> Iterator[str]:
-    """Yield a TREC run's lines as `write_run` writes them; errors begin with `where`. Raises like `write_run`."""
+    """Yield a TREC run's lines as `write_run` writes them; errors begin with `where`. Raises as `write_run` does."""
     seen = set[str]()
     _check_column(name, "run name", where)
     for topic, ids, scores in run:

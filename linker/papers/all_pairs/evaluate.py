@@ -20,12 +20,12 @@ from linker.base.errors import InputError
 from linker.papers.all_pairs.result import RANKS, Confusion, PairEvaluation, ReadingEffort
 
 _BLOCK = 1 << 24  # scores in memory at a time
-_FEW = 16  # maximum links of an article whose scores are counted rather than sorted
+_FEW = 16  # up to this many links, an article's scores are counted rather than sorted
 
 
 @dataclass(frozen=True)
 class _Scorer:
-    """`block(i, j)` scores articles i to j − 1 with all tweets: [j − i, tweets]; `single` scores pairs [n, 2]: [n]."""
+    """`block(i, j)` scores articles i … j − 1 with all tweets, [j − i, tweets]; `single` scores pairs [n, 2], [n]."""
 
     articles: int
     tweets: int

@@ -8,7 +8,7 @@ from typing import Any
 
 from linker.evaluation import tables
 
-# The paper's means result only if 3300 is among the ranks.
+# The paper's means are reproduced only if 3300 is among the ranks.
 RANKS = (50, 100, 200, 500, 1000, 2000, 3000, 3300)
 
 

@@ -58,7 +58,7 @@ def _blocks(path: Path, file: io.BufferedReader) -> Iterator[bytes]:
 
 
 def first_block(path: Path) -> bytes:
-    """Return the beginning of a file's decompressed content; nothing for a folder or pipe. Raises like `reading`."""
+    """Return the beginning of a file's decompressed content; nothing for a folder or pipe. Raises as `reading` does."""
     if not path.is_file():
         return b""
     with reading(path) as blocks:

@@ -32,7 +32,7 @@ class WikiPage:
 
 @dataclass(slots=True)
 class Site:
-    """A dump's information on its wiki: the names of the namespaces for media and categories, casefolded."""
+    """What a dump says about its wiki: the casefolded names of the namespaces for media and categories."""
 
     media: frozenset[str] = MEDIA
     categories: frozenset[str] = CATEGORY
@@ -57,7 +57,7 @@ class DumpCounts:
 
 
 def is_dump(path: Path) -> bool:
-    """Return whether a file holds MediaWiki's XML export, compressed or not. Raises InputError like `reading`."""
+    """Return whether a file holds MediaWiki's XML export, compressed or not. Raises InputError as `reading` does."""
     return b"<mediawiki" in first_block(path)[:HEAD]
 
 
@@ -68,7 +68,7 @@ def read_dump(
     wanted: Callable[[WikiPage], bool] = lambda page: True,
     advance: Callable[[int], object] = lambda pages: None,
 ) -> Iterator[WikiPage]:
-    """Yield the articles and redirects of a dump in order, with memory for a few pages; fill `counts` and `site`.
+    """Yield the articles and redirects of a dump in order, holding few in memory; fill `counts` and `site`.
 
     `wanted` gets an article with id and title before its text: if it returns False, the text is skipped and the page
     is not yielded. `advance` gets the number of pages in each block. Of several revisions, the last one counts.

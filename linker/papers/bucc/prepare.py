@@ -31,12 +31,12 @@ __all__ = ["PreparationReport", "RawPages", "prepare", "strip_markup"]
 Place = tuple[Pair, int, int]  # a pair and its texts' numbers
 Cut = Callable[[str, str], str]  # (text, language) → the text without its first sentence
 TOGETHER = 200  # pages given to a process at a time
-AHEAD = 4  # waiting groups per process
+AHEAD = 4  # groups queued per process
 
 
 @dataclass(frozen=True, slots=True)
 class PreparationReport:
-    """Counts of each step of the preparation, and the quartiles of the length ratio between which pairs are kept.
+    """Counts of each step of the preparation, and the quartiles of the length ratio, between which pairs are kept.
 
     `ambiguous_names`: names of links that fit several pages, as a title or an id; `left_out`: the number of pairs
     left out because of them, the first of which are listed by id in `ambiguous_pairs`. `read`: per language, what was
@@ -92,14 +92,14 @@ def prepare(
 ) -> PreparationReport:
     """Write pages and qrels of a training and a test half into the folder `out`, and return the counts.
 
-    `source`, `target`: a file or folder of pages, or `RawPages`, for the parts of a dump and its link tables.
-    `links` and `back_links`: files of `page TAB counterpart`, ids or titles; by default, the tables of a dump or the
-    pages' own links: a field `langlinks` ({"en": "Title"}, or a list of {"lang", "title"}), or [[en:Title]] in the
-    markup. Two pages are a pair if each links to the other. New ids are opaque and in random order in each language;
-    key.tsv maps them to the original ones. With `first_stop`, texts begin after their first full stop, as in the
-    paper, else after their first sentence. They wait in a temporary file in `out`; `jobs` processes parse the markup.
-    Raises InputError if a page id occurs twice, a line of links is malformed, a dump is damaged, or no pair
-    remains, and MissingExtraError without the extra 'crosslingual'.
+    `source`, `target`: a file or folder of pages, or `RawPages`, for the parts of a dump and its link tables. `links`
+    and `back_links`: files of `page TAB counterpart`, ids or titles; by default, the tables of a dump or the pages' own
+    links: a field `langlinks` ({"en": "Title"}, or a list of {"lang", "title"}), or [[en:Title]] in the markup. Two
+    pages are a pair if each links to the other. New ids are opaque and in random order in each language; key.tsv maps
+    them to the original ones. With `first_stop`, texts begin after their first full stop, as in the paper, else after
+    their first sentence. Texts are kept in a temporary file in `out`; `jobs` processes parse the markup. Raises
+    InputError if a page id occurs twice, a line of links is malformed, a dump is damaged, or no pair remains, and
+    MissingExtraError without the extra 'crosslingual'.
     """
     raw = tuple(path if isinstance(path, RawPages) else RawPages((path,)) for path in (source, target))
     readings = (RawReading(), RawReading())
@@ -233,7 +233,7 @@ def body(page: RawPage, code: str, site: Site, cut: Cut = without_first_sentence
 def bodies(
     pages: Iterable[RawPage], code: str, site: Site, jobs: int = 1, cut: Cut = without_first_sentence
 ) -> Iterator[tuple[RawPage, str]]:
-    """Yield the pages with their bodies, in order, by `jobs` processes if they are many; `cut` is picklable."""
+    """Yield the pages with their bodies, in order, with `jobs` processes if there are many; `cut` must be picklable."""
     pages = iter(pages)
     first = list(islice(pages, TOGETHER * 2))
     yield from zip(first, _bodies(first, code, site, cut), strict=True)
@@ -242,7 +242,7 @@ def bodies(
         return
     groups, again = tee(iter(lambda: list(islice(pages, TOGETHER)), []))
     function = partial(_bodies, code=code, site=site, cut=cut)
-    # No fork: it may copy a lock that a library's thread holds.
+    # Not forked, since a fork may copy a lock that a library's thread holds.
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         for group, texts in zip(groups, in_order(pool, function, again, jobs * AHEAD), strict=True):
             yield from zip(group, texts, strict=True)

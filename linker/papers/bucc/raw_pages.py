@@ -19,7 +19,7 @@ from linker.papers.bucc.dumps import DumpCounts, Site, WikiPage, is_dump, read_d
 
 LINK_FIELDS = ("langlinks", "links")
 COLUMNS = ("ll_from", "ll_lang", "ll_title")
-LONGEST = 1 << 16  # maximum bytes of a row or a statement's head; a title has at most 255
+LONGEST = 1 << 16  # maximum bytes of a row or of a statement's head; a title has at most 255
 _STRING = rb"(?:_binary\s+)?'([^'\\]*(?:(?:\\.|'')[^'\\]*)*)'"
 _ROW = re.compile(rb"\s*\(\s*(\d+)\s*,\s*" + _STRING + rb"\s*,\s*" + _STRING + rb"\s*\)\s*([,;])", re.DOTALL)
 _TABLE = re.compile(rb"CREATE TABLE[^(`]*`langlinks`\s*\((.*?)\)\s*ENGINE", re.DOTALL)
@@ -67,7 +67,7 @@ class RawReading:
     is_dump: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the counts for JSON; those of a dump's other pages only for a dump."""
+        """Return the counts for JSON; only those of a dump include redirects and other namespaces."""
         values = asdict(self.counts) if self.is_dump else {"unusable": self.counts.unusable}
         return values | {"articles": self.articles, "links": self.links, "linked": self.linked}
 
@@ -143,7 +143,7 @@ class WikiLinks:
         reading.links += len(self._by_id)
 
     def names(self) -> set[str]:
-        """Return the names of all pages that are linked to; nothing if the pages themselves hold the links."""
+        """Return the names of all pages that are linked to; an empty set if the pages themselves hold the links."""
         names = {name_of(other) for others in self._by_name.values() for other in others}
         return names | {name_of(other) for other in self._by_id.values()}
 
@@ -232,7 +232,7 @@ def _counterpart(value: Any, code: str) -> str | None:
 
 
 def read_langlinks(path: Path, code: str | None = None) -> Iterator[Row]:
-    """Yield (page id, language, title) of the links to `code`, or of all, in 1 MiB. Raises InputError."""
+    """Yield (page id, language, title) of the links to `code`, or of all, using 1 MiB. Raises InputError."""
     wanted = code.encode() if code else None
     for number, language, title in _rows(path, wanted):
         yield int(number), _text(language), _text(title)

@@ -49,14 +49,14 @@ def _first_sentence(line: str, code: str) -> int:
     for piece, following in pairwise([*segmenter()(code, line), ""]):
         length += len(piece)
         if _END.search(piece):
-            if not _goes_on(line[:length], following):
+            if not _continues(line[:length], following):
                 return length
             ends.append(length)
     return ends[0] if ends else 0
 
 
-def _goes_on(sentence: str, following: str) -> bool:
-    """Return whether a sentence goes on after a mark that looks like its end."""
+def _continues(sentence: str, following: str) -> bool:
+    """Return whether a sentence continues after a mark that looks like its end."""
     if not following.strip():
         return False
     word = match[1] if (match := _SHORT.search(sentence)) else ""

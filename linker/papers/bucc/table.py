@@ -111,8 +111,8 @@ def evaluate_runs(
     """Evaluate every run on all qrels for which it has lines; qrels named fr.test.txt are for the language "fr".
 
     In each language, the first run is the baseline of the others. Pages of a run that no qrels judge have no
-    counterpart, so that their links are false. A run whose file is empty answers no page: it scores 0 in all languages,
-    and is compared with no other. Raises InputError if a run has no line for any of the qrels.
+    counterpart, so their links count as false. A run whose file is empty answers no page: it scores 0 in all languages,
+    and is not compared with other runs. Raises InputError if a run has no line for any of the qrels.
     """
     how = settings or TableSettings()
     gold = {path: read_qrels(path) for path in qrels}

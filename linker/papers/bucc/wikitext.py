@@ -1,7 +1,7 @@
 """The running text of a page in MediaWiki's markup.
 
-mwparserfromhell tokenises the markup, and one pass over its tokens keeps the text that a reader sees as the page's
-text. The node tree is not built: that would take four times as long.
+mwparserfromhell tokenises the markup, and one pass over its tokens keeps what a reader sees as running text. The node
+tree is not built: that would take four times as long.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class _Part:
 
 
 def strip_markup(text: str, media: frozenset[str] = MEDIA, categories: frozenset[str] = CATEGORY) -> str:
-    """Return the running text of a page in MediaWiki's markup; plain text is only stripped.
+    """Return the running text of a page in MediaWiki's markup; text without markup is only stripped.
 
     Templates, tables, references, galleries, formulas, comments, headings, media with their captions, categories,
     interlanguage links, external links with their labels, and magic words are left out. Links to other pages keep
@@ -169,7 +169,7 @@ class _Walk:
             text.append(_GAP)
 
     def separate(self, token: Any) -> None:
-        """Take the text read so far of a link as its title."""
+        """Use the text read so far as the title of the link."""
         part = self._open[-1]
         part.title = part.content()
         part.text.clear()
@@ -204,7 +204,7 @@ class _Walk:
         self._open[-1].text.append(character)
 
     def begin_content(self, token: Any) -> None:
-        """End an opening tag; the text read, without attributes, is the element's name."""
+        """End an opening tag: the text read so far, without attributes, is the element's name."""
         name = self._open.pop().text[0].strip().lower()
         self._open.append(_Part(name, literal=self._open[-1].literal or name in LITERAL))
 
@@ -251,7 +251,7 @@ def _without_quotes(line: str) -> str:
     """Return a line without the apostrophes that mark bold and italics.
 
     Two mark italics, three bold, five both; further ones are text. In a line with an odd number of both, as in
-    l'''ancien'', MediaWiki takes one bold mark for an apostrophe before italics: if possible, after a single letter.
+    l'''ancien'', MediaWiki reads one bold mark as an apostrophe and italics: if possible, one after a single letter.
     """
     marks = list(_QUOTES.finditer(line))
     kept = [{2: 0, 3: 0, 4: 1}.get(len(mark[0]), len(mark[0]) - 5) for mark in marks]
@@ -265,14 +265,14 @@ def _without_quotes(line: str) -> str:
 
 
 def _rank(before: str) -> int:
-    """Return 0 for a text that ends with a word of one letter, 1 for a longer word, 2 for a space."""
+    """Return 0 if a text ends with a one-letter word, 1 if with a longer word, 2 if with a space."""
     if before.endswith(" "):
         return 2
     return 0 if len(before) < 2 or before[-2] == " " else 1
 
 
 def _variant(match: re.Match[str]) -> str:
-    """Return the text shown for -{zh-hans:计算机;zh-hant:電腦}-: a variant of Chinese, or nothing for a mere rule."""
+    """Return the text shown for -{zh-hans:计算机;zh-hant:電腦}-: one Chinese variant, or nothing for a bare rule."""
     flags, bar, content = match[1].rpartition("|")
     if bar and set(flags.split(";")) & {"H", "T", "D", "-", "N", "+"}:
         return ""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def translator_by(names: Mapping[str, str], cache: Path | None) -> Translator | None:
-    """Return a translator for model names by language, with its cache; None without names."""
+    """Return a translator, with its cache, for the models named by language; None if none is named."""
     from linker.scoring.pairs.translations import ByLanguage, KeptTranslator
 
     if not names:

@@ -59,7 +59,7 @@ class NewsPair:
 
 @dataclass(frozen=True, slots=True)
 class ScorablePairs:
-    """Pairs that can be scored, and the ids of those left out: with an empty article, or with a short one."""
+    """Pairs that can be scored, and the ids of those left out because an article is empty or short."""
 
     pairs: tuple[NewsPair, ...]
     empty: tuple[str, ...]
@@ -113,7 +113,7 @@ def keep_scorable(pairs: Sequence[NewsPair]) -> tuple[tuple[NewsPair, ...], str]
     if kept.empty:
         remarks.append(f"{_have(len(kept.empty))} an empty article: no score")
     if short:
-        remarks.append(f"{_have(len(short))} an article of fewer than {LEAST} words: a less sure score")
+        remarks.append(f"{_have(len(short))} an article of fewer than {LEAST} words: a less reliable score")
     return kept.pairs, "; ".join(remarks)
 
 

@@ -22,8 +22,7 @@ def stratified_split(
 ) -> tuple[list[NewsPair], list[NewsPair]]:
     """Hold out about `share` of the pairs of each language pair; return the rest and the held-out pairs, in order.
 
-    Pairs that share an article, directly or via other pairs, are on the same side. Raises InputError if nothing is
-    left on either.
+    Pairs that share an article, directly or via other pairs, stay together. Raises InputError if either part is empty.
     """
     items = groups([Pair(pair.id, pair.first.full, pair.second.full) for pair in pairs])
     wanted: dict[str, float] = defaultdict(float)

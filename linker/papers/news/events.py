@@ -21,7 +21,7 @@ TOP = 2  # neighbours of each article
 
 
 def event_pairs(pairs: Sequence[NewsPair], encoder: Siamese, top: int = TOP) -> list[NewsPair]:
-    """Return the pairs with score 1 (one event: a human score of at most SAME_EVENT) or 4; nearest neighbours get 4.
+    """Return pairs with score 1 if they report one event (human score ≤ SAME_EVENT), else 4, as nearest neighbours.
 
     Raises InputError if a pair has no score, or if none or all of them report one event.
     """

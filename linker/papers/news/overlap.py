@@ -16,12 +16,11 @@ from linker.scoring.pairs.words import spaced
 
 KINDS = ("words", "names", "numbers")
 BUCKETS = 1 << 16  # number of buckets for document frequencies; the words themselves are compared exactly
-# Number of leading letters that are compared in a word and in a name: in most languages, endings vary by case and
-# number.
+# How many leading letters of a word and of a name are compared: in most languages, endings vary by case and number.
 STEM, NAME = 5, 6
 WORD = re.compile(r"[^\W\d_]\w*")
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
-# A word inside a sentence; capitalised words are names. In German these are all nouns, so shared nouns count there.
+# A word inside a sentence; capitalised ones count as names. German capitalises all nouns, so shared nouns count there.
 INSIDE = re.compile(r"(?<=[\w,;] )[^\W\d_][\w-]+")
 
 Counts = Counter[str]

@@ -85,7 +85,7 @@ def read_pipelines(values: Sequence[str]) -> dict[str, str]:
 
 
 def load_pipeline(name: str) -> Any:
-    """Load a spaCy pipeline by name or path. Raises InputError, saying how to get one, MissingExtraError."""
+    """Load a spaCy pipeline by name or path. Raises InputError that says how to install one, MissingExtraError."""
     with importing("named entities", "entities"):
         import spacy
     try:
@@ -105,7 +105,7 @@ def load_pipeline(name: str) -> Any:
 
 
 def _folder(name: str) -> str:
-    """Return the folder with config.cfg of a path or an installed package; any other name unchanged, for spaCy."""
+    """Return the folder of config.cfg in a path or an installed package; leave any other name for spaCy to resolve."""
     root = Path(name).expanduser()
     if not root.is_dir():
         module = name.replace("-", "_")

@@ -36,7 +36,7 @@ def sample_pairs(
     pool: Sequence[Article] = (),
     titles: Sequence[str] | None = None,
 ) -> list[NewsPair]:
-    """Return pairs of each article and its headline's top `top` others in BM25, without scores.
+    """Return unscored pairs of each article and the `top` others that BM25 finds best by its headline.
 
     The others are among the articles and those of a `pool`. `titles` are searched for in place of the headlines, one
     per article: if translated, they find articles in other languages. Known pairs are left out; a pair found from

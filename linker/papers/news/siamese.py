@@ -46,7 +46,7 @@ class SiameseConfig:
 
 @dataclass(frozen=True, slots=True)
 class WeightedPairs:
-    """Distinct `texts`; per pair its texts' rows, similarity in [0, 1] and weight: four arrays [n]."""
+    """Distinct `texts`, and for each of n pairs the rows of its texts, its similarity in [0, 1] and its weight."""
 
     texts: Sequence[str]
     first: Int64Array
@@ -161,9 +161,9 @@ def train_frozen(
     start: FrozenSiamese | None = None,
     after_epoch: AfterEpoch = _nothing,
 ) -> FrozenSiamese:
-    """Return an encoder whose shift and map are trained by MSE(cosine, similarity) with Adam, starting from `start`.
+    """Return an encoder whose shift and map minimise MSE(cosine, similarity), trained with Adam from `start`.
 
-    `after_epoch` receives the number of epochs done and the encoder as it is then. `config.seed` makes it reproducible.
+    `after_epoch` receives the number of epochs done and the encoder at that point. `config.seed` makes it reproducible.
     """
     import torch
     from torch.nn.functional import cosine_similarity
@@ -200,9 +200,9 @@ def train_frozen(
 def train_tuned(
     backbone: Backbone, examples: WeightedPairs, config: SiameseConfig, after_epoch: AfterEpoch = _nothing
 ) -> TunedSiamese:
-    """Train `backbone` in place by MSE(cosine, similarity), with AdamW and a linear schedule, or with Adam.
+    """Train `backbone` in place to minimise MSE(cosine, similarity), with AdamW and a linear schedule, or with Adam.
 
-    `after_epoch` receives the number of epochs done and the encoder as it is then. Return the encoder.
+    `after_epoch` receives the number of epochs done and the encoder at that point. Return the encoder.
     """
     import torch
 

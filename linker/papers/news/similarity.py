@@ -64,7 +64,7 @@ class NewsSimilarity:
     translator: Translator | None = None
 
     def columns(self, pairs: Sequence[NewsPair]) -> Columns:
-        """Return features of pairs by name, float64 [n]. Raises InputError, MissingExtraError without entities."""
+        """Return features of pairs by name, float64 [n]. Raises InputError, MissingExtraError."""
         return {
             **self._missing(len(pairs)),
             **self._fixed(pairs),
@@ -72,7 +72,7 @@ class NewsSimilarity:
         }
 
     def predict(self, pairs: Sequence[NewsPair]) -> Predictions:
-        """Return the predicted scores of pairs, whether or not they have a score; raises like `columns`."""
+        """Return the predicted scores of pairs, whether or not they have a score. Raises as `columns` does."""
         columns = self.columns(pairs)
         similarities = self.fusion.predict(_matrix(columns, self.names))
         return Predictions(tuple(pair.id for pair in pairs), scores_of(similarities), columns)
@@ -114,7 +114,9 @@ def train(
     InputError if there are fewer than four pairs or a pair has no score; MissingExtraError naming the extra.
     """
     if len(pairs) < 4:
-        raise InputError(f"{len(pairs)} pairs are too few to train on: give at least 4, better some hundreds")
+        raise InputError(
+            f"{len(pairs)} pairs are too few to train on: give at least 4, preferably some hundreds"
+        )
     recogniser = recogniser or Recogniser(dict(config.pipelines))
     fit = siamese_trainer(config, encoder)
     kinds = tuple(sorted({pair.kind for pair in pairs})) if "languages" in config.features else ()
@@ -249,7 +251,7 @@ def kind_columns(pairs: Sequence[NewsPair], kinds: Sequence[str]) -> Columns:
 
 
 def entity_columns(first: Sequence[Article], second: Sequence[Article], recogniser: Recogniser) -> Columns:
-    """Return the cosine of the counts, float64 [n], of each entity group; raises like `Recogniser.mentions`."""
+    """Return the cosine of the counts, float64 [n], of each entity group. Raises as `Recogniser.mentions` does."""
     articles = [*first, *second]
     mentions = recogniser.mentions(articles)
     counts = [

@@ -122,7 +122,7 @@ def _card(model: NewsSimilarity, name: str, notes: str) -> bytes:
     about = f"""Scores pairs of news articles by topic, from 1 (the same story) to 4 (unrelated): a Siamese encoder over
 `{config.siamese.backbone}` ({how}) and a fusion of {len(model.names)} features: {", ".join(model.names)}.
 {entities} Trained on pairs in {", ".join(filter(None, model.kinds)) or "languages not recorded"};
-it knows no other kind of text, language or time, and repeats the biases of its training data."""
+it is untested on other kinds of text, languages and periods, and repeats the biases of its training data."""
     code = f"""```sh
 linker similarity predict {name} pairs.jsonl --out scores.tsv
 ```"""

@@ -147,12 +147,12 @@ def read_predictions(path: Path, pairs: Sequence[NewsPair]) -> dict[str, Float64
 
 
 def scores_in(path: Path, pairs: Sequence[NewsPair]) -> Float64Array:
-    """Return a file's scores, float64 [n] from 1 (same story) to 4. Raises like `read_predictions`."""
+    """Return a file's scores, float64 [n] from 1 (same story) to 4. Raises as `read_predictions` does."""
     return scores_of(read_predictions(path, pairs)[SCORE])
 
 
 def systems_of(paths: Sequence[Path], pairs: Sequence[NewsPair]) -> dict[str, Float64Array]:
-    """Return float64 [n] by system: each file's score, the first's varying features. Raises InputError."""
+    """Return each file's scores, and the first file's varying features, by system, float64 [n]. Raises InputError."""
     read = {path: read_predictions(path, pairs) for path in paths}
     names = [path.stem for path in paths]
     titles = names if len(set(names)) == len(names) else [str(path) for path in paths]

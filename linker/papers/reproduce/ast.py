@@ -41,7 +41,7 @@ MODELS = {
     "ast-cosine": "AST, attention by cosine",
 }
 LAST = ("encoder.pooling=last", "encoder.projection=0")
-HEADS = "encoder.head_dim={head}"  # the heads split the word vectors' dimensions among them
+HEADS = "encoder.head_dim={head}"  # the heads share the word vectors' dimensions
 # Models that differ from all built-in configurations: the configuration to start from, and the changes.
 FORMS = {
     "gru-author": ("gru", (*LAST, "encoder.hidden={dim}")),

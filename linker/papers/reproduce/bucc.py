@@ -60,7 +60,7 @@ class LanguagePages:
     files: tuple[Path, ...]
     official: bool
     dictionary: Path
-    most: int | None  # maximum test pages that are judged
+    most: int | None  # maximum number of test pages to evaluate
 
     @cached_property
     def pages(self) -> tuple[Pages, Pages]:
@@ -220,7 +220,7 @@ def _latent(weights: sp.csr_array, linked: Int64Array) -> Float32Array:
 
 
 def ridge(source: Float32Array, target: Float32Array, links: Int64Array, penalty: float) -> Float32Array:
-    """Return W [k, j] that minimises ‖A W − B‖² + penalty · ‖W‖², A and B the linked rows of [n, k] and [m, j]."""
+    """Return W [k, j] that minimises ‖A W − B‖² + penalty · ‖W‖², for A, B: the linked rows of [n, k], [m, j]."""
     a, b = source[links[:, 0]], target[links[:, 1]]
     found: Float32Array = np.linalg.solve(a.T @ a + penalty * np.eye(a.shape[1], dtype=np.float32), a.T @ b)
     return found

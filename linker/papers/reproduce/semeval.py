@@ -1,7 +1,7 @@
 """GateNLP-UShef at SemEval-2022 Task 8 (methods F), step by step: entities, encoder, their fusion, sampled pairs.
 
 Reads the task's own tables and the articles that its downloader stores (NN/ID.json); otherwise train.jsonl and
-test.jsonl, also in news-similarity.
+test.jsonl, there or in a folder news-similarity.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from linker.scoring.pairs.translations import ByLanguage, KeptTranslator
 
 GROUPS = ("GEO", "ORG", "DATE", "QTY")
 PEARSON = ("Pearson", *(f"mean of {which} pairs" for which in MEANS))
-# The paper's fusion and features over an encoder that runs anywhere.
+# The paper's fusion and features over an encoder that runs on any machine.
 PAPER = replace(
     PRESETS["recommended"],
     features=("entities", "encoder"),
@@ -152,7 +152,7 @@ class Bench:
 
     @cached_property
     def translator(self) -> KeptTranslator:
-        """Translates into English by Apertium or, except Spanish, word by word. Raises InputError without both."""
+        """Translates into English, Spanish by Apertium, the rest word by word. Raises InputError without either."""
         folder = next((f for f in (self.data, self.data.parent) if (f / "dictionaries").is_dir()), None)
         if folder is None or shutil.which("apertium") is None:
             raise InputError("it needs the program apertium (apertium-eng-spa) and a folder `dictionaries`")
@@ -193,7 +193,7 @@ class Bench:
         return train(self.train, config, **{"encoder": self.encoder, **given})
 
     def systems(self) -> list[System]:
-        """Return the paper's steps in their order, each with the step that a Williams test compares it with."""
+        """Return the paper's steps in order, each with the step that a Williams test compares it with."""
 
         def fused(name: str) -> Callable[[int], Outcome]:
             return lambda seed: self.outcome(similarities(self.model(name, seed), self.test))
@@ -261,7 +261,7 @@ def similarities(model: NewsSimilarity, pairs: Sequence[NewsPair]) -> Float64Arr
 
 
 def random_pairs(pairs: Sequence[NewsPair], count: int) -> list[NewsPair]:
-    """Return distinct pairs of the articles, drawn at random, that are not among `pairs`; at most `count`."""
+    """Return at most `count` distinct pairs of the articles, drawn at random, that are not among `pairs`."""
     articles, known = articles_of(pairs), {frozenset((p.first.full, p.second.full)) for p in pairs}
     found = _drawn(articles, known)
     return [pair for _, pair in zip(range(count), found, strict=False)]

@@ -82,7 +82,7 @@ class Labelled:
 def labelled(
     documents: Iterable[Document], judgements: Iterable[Judgement], seeds: Iterable[Seed]
 ) -> list[Labelled]:
-    """Return every document with the decision on it; with several seeds, a relevant one counts.
+    """Return every document with the decision on it; with several seeds, one for which it is relevant suffices.
 
     Documents that are seeds are relevant prior knowledge, as imported judgements are.
     """

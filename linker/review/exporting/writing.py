@@ -32,7 +32,7 @@ GRADES = {"relevant": 1, "not": 0}  # qrels grades; "maybe" has none and is left
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:
-    """The result of an export: judgements, documents not found, and losses of the format.
+    """The result of an export: judgements, documents not found, and data that the format cannot hold.
 
     `left_out` judgements have no place in qrels or runs (maybe, skip, unresolved conflicts; imported ones in runs);
     `cut` cells were truncated for XLSX. `what` names the rows.
@@ -176,8 +176,7 @@ def _write_xlsx(job: _Job, file: IO[bytes], path: Path) -> int:
 
 
 def cells_to_xlsx(rows: Iterable[Sequence[Cell]], file: IO[bytes], title: str) -> int:
-    """Write a header and rows as a sheet with fitted column widths and a filter; return the number of truncated
-    cells.
+    """Write a header and rows as a sheet with fitted columns and a filter; return the number of truncated cells.
 
     Raises InputError if a sheet cannot hold that many rows.
     """

@@ -32,7 +32,7 @@ WORDS: dict[str, Verdict] = {
     ),
 }
 UNREAD = ("", "-1", "-1.0")  # spellings for a document that nobody has judged
-# Names under which other tools keep a field; the first one in the file counts.
+# Names that other tools give a field; the first one in the file counts.
 NAMES = {
     "seed": ("seed", "seed_id", "query", "topic"),
     "id": ("id", "_id", "document", "document_id", "record_id"),
@@ -113,7 +113,7 @@ class ImportReport:
 
 
 class _BadRecordError(Exception):
-    """A record is not a judgement; the text says why."""
+    """A record is not a judgement; the message says why."""
 
 
 def import_judgements(
@@ -232,7 +232,7 @@ def _tags(value: Any) -> tuple[str, ...]:
 
 
 def _set_tags(fields: Fields) -> list[str]:
-    """Return the tags that ASReview's own columns say are set."""
+    """Return the tags that ASReview's own columns mark as set."""
     return [
         n.removeprefix(TAG) for n, value in fields.items() if n.startswith(TAG) and str(value) in ("1", "1.0")
     ]

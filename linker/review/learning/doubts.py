@@ -1,9 +1,9 @@
 """Verdicts that are probably wrong and therefore deserve another look.
 
 A document's verdicts, the first one and those of later looks, are taken to err independently, all at one rate (Dawid &
-Skene, 1979); the evidence of its text is a sigmoid of its score by a model that has not seen its verdict (Raykar
-et al., 2010). The rate and the sigmoid are fitted together with the probabilities: each look that overturns a verdict
-makes other verdicts less certain, too, and looks that uphold verdicts shorten the list until it is empty.
+Skene, 1979); the evidence of its text is a sigmoid of its score by a model that has not seen its verdict (Raykar et
+al., 2010). The rate and the sigmoid are fitted together with the probabilities: each look that overturns a verdict
+makes the others less certain, and looks that uphold verdicts shorten the list until it is empty.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Doubt:
 
 
 def looked(tags: Iterable[str], *, changed: bool) -> tuple[str, ...]:
-    """Return a verdict's tags after one more look, which may have changed the verdict."""
+    """Return a verdict's tags after it was checked once more and, if `changed`, overturned."""
     tags = tuple(tags)
     count = _looks(tags)
     return tags if count == len(LOOKS) else (*tags, LOOKS[count] + CHANGED * changed)

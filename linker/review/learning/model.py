@@ -118,8 +118,7 @@ def fit(
     *,
     vectors: bool = True,
 ) -> Float32Array:
-    """Return the score of every row, float32 [rows], from relevant and other examples; without `vectors`, by text
-    only.
+    """Return every row's score, float32 [rows], from relevant and other examples; without `vectors`, by text only.
 
     Raises MissingExtraError without scikit-learn.
     """

@@ -21,9 +21,8 @@ COLUMNS = ("state", "match", "match_title", "match_text", "probability", "how", 
 class Row:
     """A seed with its candidates and their judgements; rows are counted from 1.
 
-    `links`: the judgements that match it, in order, without near copies, which are in `copies`.
-    `rejected`: documents that are not its match. `closed`: the judgement that it has no match. `later`: left for
-    later.
+    `links`: the judgements that match it, in order, without near copies, which are in `copies`. `rejected`: documents
+    that are not its match. `closed`: the judgement that it has no match. `later`: it was put off.
     """
 
     number: int
@@ -55,7 +54,7 @@ class Row:
 
     @property
     def best(self) -> Match | None:
-        """Its match or, without one, the likeliest candidate."""
+        """Its match or, without one, the most probable candidate."""
         if self.links:
             id_, judgement = next(iter(self.links.items()))
             return Match(id_, self.chance(id_) or judgement.probability or 0.0)
@@ -170,7 +169,7 @@ class Decided:
 
 
 def table(rows: Iterable[Row], documents: Documents | None = None) -> Iterator[Decided]:
-    """Yield the rows in their order, one for each match, and one for each row without a match or still open."""
+    """Yield the rows in order, one for each match, and one for each row without a match or still open."""
     for row in rows:
         if row.closed:
             said = row.closed

@@ -35,9 +35,9 @@ def facts_of(review: Review) -> dict[str, Any]:
     By the random reads and at the rule's confidence, at most `most` documents are relevant in all, and at most `left`
     of them are unread; `certified`: the recall that follows. `by_order`: the certificate that assumes something about
     the order (`OrderCertificate`). `total`: how many are relevant in all by the estimate, between `total_low` and
-    `total_high`. `ahead`: reads without a find until the rule considers the target reached. Each is None if it is not
-    known. `price` says what certainty would cost. `languages`: see `Review.languages`. `doubts`: the verdicts that
-    deserve another look, those that are most probably wrong first.
+    `total_high`. `ahead`: how many irrelevant documents in a row until the rule considers the target reached. Each is
+    None if it is not known. `price` says what certainty would cost. `languages`: see `Review.languages`. `doubts`: the
+    verdicts that deserve another look, those that are most probably wrong first.
     """
     progress = review.progress()
     stop = progress.stop

@@ -32,7 +32,7 @@ class Records(Protocol):
 
     @property
     def seeds(self) -> Sequence[Seed]:
-        """The texts whose links are sought, in order."""
+        """The texts to find links for, in order."""
 
     @property
     def settings(self) -> Mapping[str, Any]:

@@ -85,13 +85,13 @@ class Review(Reading):
             check(candidate, verdict, reviewer, self.population)
             holder, key, tags = holder or reviewer, self._key(candidate), tuple(tags)
             before = self.standing(candidate, reviewer)
-            if self._open.of(key) is None and self._is_said(
+            if self._open.of(key) is None and self._is_repeated(
                 before, candidate, (verdict, reviewer, note, tags)
             ):
                 return self.progress()
             if seen is not None and seen != (before.verdict if before else ""):
                 raise JudgedMeanwhileError(before)
-            asked = self._asked(candidate, before)
+            asked = self._as_offered(candidate, before)
             phase = self.phase
             given = Judgement(
                 candidate.seed, candidate.id, verdict, reviewer, note, tags, asked.score, asked.probability,
@@ -113,7 +113,7 @@ class Review(Reading):
     def say_of_row(
         self, seed: str, verdict: Verdict, reviewer: str = "", note: str = "", holder: str = ""
     ) -> None:
-        """Store that a seed has no match ("not"), or is left for later ("skip"). Raises InputError like `judge`."""
+        """Store that a seed has no match ("not"), or is left for later ("skip"). Raises InputError as `judge` does."""
         with self._lock:
             check_row(seed, verdict, reviewer, self.seeds)
             self._open.take_back(holder or reviewer)
@@ -136,17 +136,17 @@ class Review(Reading):
             )  # fmt: skip
             return len(links)
 
-    def _is_said(
+    def _is_repeated(
         self, before: Judgement | None, candidate: Candidate, said: tuple[Verdict, str, str, tuple[str, ...]]
     ) -> bool:
-        """Return whether a judgement was made already, since a form may be sent twice."""
+        """Return whether this judgement was made before: a form may be sent twice."""
         if before is None:
             return said[0] == self._tally.verdicts.get(self._key(candidate))
         known = (before.verdict, before.reviewer, before.note, before.tags)
         return known == said and before.seed == candidate.seed
 
-    def _asked(self, candidate: Candidate, before: Judgement | None) -> Candidate:
-        """Return a candidate as it was handed out or as it was read before; otherwise, as one found by a search."""
+    def _as_offered(self, candidate: Candidate, before: Judgement | None) -> Candidate:
+        """Return a candidate as it was handed out or read before, or else as one that a search found."""
         if held := self._open.of(self._key(candidate)):
             # If another reviewer has ended the audit, this document belongs to no sample.
             is_late = held.phase in AUDITED and self.phase != "audit" and before is None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def counting(
     judgements: Iterable[Judgement], seeds: Collection[str], population: Population
 ) -> list[Judgement]:
-    """Return the judgements that count in a review of these seeds, in their order.
+    """Return the judgements that count in a review of these seeds, in order.
 
     A document counts if the review could have shown it: this review did not search for others, so counting them as
     found would overstate recall. A judgement without an order was imported before linker recorded this.
@@ -37,7 +37,7 @@ def counting(
 
 
 class Prefix(Sequence[int]):
-    """The numbers that an append-only list holds now, and no later ones, without a copy."""
+    """A view of the numbers that an append-only list holds now, not of those appended later."""
 
     def __init__(self, numbers: list[int]) -> None:
         self._numbers, self._count = numbers, len(numbers)

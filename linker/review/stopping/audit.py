@@ -7,15 +7,15 @@ import math
 from linker.review.interface import AUDITED, RANDOM, Read
 from linker.review.stopping.evidence import BLOCK, FRONT, HALF, Bets
 
-DOUBT = 0.1  # p-value below which the finds contradict the assumption of the certificate by the order
+DOUBT = 0.1  # p-value below which the reads contradict the assumption of the certificate by the order
 
 
 class Audit:
     """Audits of unread documents, one after another, and the bound from these and all other random reads.
 
-    An audit ends with its first find or after `size` documents. Judgements from the queue may come in between. The
-    bounds are updated after every random read, but in an audit only at its end. With `by_order`, half of an audit
-    comes from the front of the order, see `Bets`.
+    An audit ends with its first relevant document or after `size` documents. Judgements from the queue may come in
+    between. The bounds are updated after every random read, but in an audit only at its end. With `by_order`, half of
+    an audit comes from the front of the order, see `Bets`.
     """
 
     def __init__(self, size: int, alpha: float, target: float, *, by_order: bool = False) -> None:
@@ -29,7 +29,7 @@ class Audit:
         self._front_before = 0  # documents from the front in the audits before the last one
         self.count = 0  # audits begun
         self.drawn = 0  # documents drawn in the last audit
-        self.passed = not size  # whether the last finished audit had no find
+        self.passed = not size  # whether the last finished audit found no relevant document
         self.total: int | None = None  # upper bound on relevant documents, read and unread
         self.ended = 0  # documents of all audits up to the last finished one
         # Documents in the last finished audit, how many were relevant, and how many came from the front.
@@ -80,7 +80,7 @@ class Audit:
         """Whether the whole order gave too many relevant documents, relative to the front, for the assumption to hold.
 
         A document from the front should be relevant at least HALF / FRONT times as often as one from anywhere. Given
-        the sum of both, the number of finds from anywhere is then bounded by a binomial distribution.
+        the sum of both, the number of relevant documents from anywhere is then bounded by a binomial distribution.
         """
         (front, inside), (anywhere, outside) = self.front, self.anywhere
         if not front or not outside:

@@ -57,7 +57,7 @@ def urn_tail(size: int, relevant: int, drawn: int, weight: float) -> float:
 
 
 def urn_gap(size: int, relevant: int, weight: float, alpha: float) -> int:
-    """Return how many consecutive documents without a find make `urn_tail` less than `alpha`."""
+    """Return how many irrelevant documents in a row make `urn_tail` less than `alpha`."""
     enough = max(size - relevant + 1, 0)
     return least(lambda n: urn_tail(size, relevant, n, weight) < alpha, 0, enough)
 

@@ -12,12 +12,17 @@ from linker.review.stopping.evidence import Bets, front_reads
 from linker.review.stopping.rule import LEAST_FOUND, Rule, number
 from linker.review.wording import DOCUMENTS, Sentence, joined, say, say_many
 
-EXPECTED = (15, 50, 100, 300)  # number of relevant documents assumed for the price before the first find
+EXPECTED = (
+    15,
+    50,
+    100,
+    300,
+)  # number of relevant documents assumed for the price before the first one is found
 
 
 @functools.lru_cache(maxsize=256)
 def price(unread: int, found: int, target: float, *, alpha: float = 0.05) -> int:
-    """Return how many of the `unread` documents, read at random without a find, certify the recall `target`.
+    """Return how many `unread` documents, read at random and all irrelevant, certify the recall `target`.
 
     `found` relevant documents are known; the error is `alpha`, for one look at a sample of fixed size: a lower bound
     for any certificate without assumptions. It is 0 if so few documents are unread that the recall is already certain.
@@ -117,7 +122,7 @@ def offer_of(rule: Rule[Any]) -> AuditOffer:
 
 
 def _price(rule: Rule[Any], target: float, *, by_order: bool = False) -> int:
-    """Return how many further random reads without a find certify the target."""
+    """Return how many further random reads certify the target if none of them is relevant."""
     unread, found = rule.counts.unread, rule.counts.found
     evidence, total = rule.audit.evidence, rule.audit.total
     if by_order:

@@ -9,19 +9,24 @@ from math import lgamma
 
 from linker.review.stopping.bounds import least
 
-FIRST = 0.75  # share of the stake bet on no find in any audit
-AGAIN = 1 / 6  # factor by which each find in an audit lowers the stake on no further find
+FIRST = 0.75  # share of the stake bet on no relevant document in any audit
+AGAIN = 1 / 6  # factor by which each relevant document in an audit lowers the stake on no further ones
 KEPT = 0.1  # minimum share of a bet kept if a control is relevant
 # share of the unread documents in the front, and assumed share of the remaining relevant ones there
 FRONT, HALF = 0.05, 0.5
 BLOCK = 25  # audited documents from anywhere, then as many from the front
-HEDGE = (0.25, 0.5, 0.75, 0.9)  # the other bets, by the share of its stake that each keeps after a find
+HEDGE = (
+    0.25,
+    0.5,
+    0.75,
+    0.9,
+)  # the other bets, by the share of its stake that each keeps after a relevant document
 SHARE = (1 - FIRST / (1 - AGAIN)) / len(HEDGE)  # share of the whole stake on each of the other bets
 
 
 @dataclass(frozen=True, slots=True)
 class Streak:
-    """A run of random reads without a find: the numbers unread and found before it, and the number of reads.
+    """A run of irrelevant random reads: the numbers unread and found before it, and the number of reads.
 
     share: 1 if they were drawn from all unread ones. Otherwise, `unread` counts those in the front, which is assumed to
     hold at least this share of the relevant ones left.
@@ -34,9 +39,10 @@ class Streak:
     share: float = 1.0
 
     def bet(self, total: int, kept: float) -> float:
-        """Return the logarithm of a bet on no find so far, supposing that `total` documents are relevant in all.
+        """Return the logarithm of a bet on no relevant document so far, assuming that `total` are relevant in all.
 
-        A miss, whose probability is 1 − q at most, multiplies it by (1 − kept q) / (1 − q), a find by `kept`.
+        An irrelevant one, of probability at most 1 − q, multiplies it by (1 − kept q) / (1 − q), a relevant one by
+        `kept`.
         """
         relevant = math.ceil(self.share * max(total - self.found, 0))
         if relevant > self.unread - self.reads:
@@ -69,9 +75,9 @@ class Bets:
     interspersed in a review and earlier random screenings all count. The probability that the stake ever reaches 1/α
     is at most α (Ville), so one may look after every document.
 
-    An audit stakes everything on finding nothing, and does so again after each find: with FIRST, it needs at most a
-    tenth more reads than the exact tail of a sample of fixed size. A control, which may come early, bets so as to
-    separate `total` best from `target` times `total`, so that expected finds cost little.
+    An audit stakes everything on finding nothing, and does so again after each relevant document: with FIRST, it needs
+    at most a tenth more reads than the exact tail of a sample of fixed size. A control, which may come early, bets so
+    as to separate `total` best from `target` times `total`, so that relevant documents that were expected cost little.
 
     The evidence `by_order` includes documents drawn from the front: the bound then also assumes, whenever one is drawn
     while `total` or more are relevant, that the front holds half of the relevant ones left. The front is the first
@@ -82,9 +88,9 @@ class Bets:
     def __init__(self, alpha: float, target: float, *, by_order: bool = False) -> None:
         self.alpha, self.target, self.by_order = alpha, target, by_order
         self._runs: list[Streak] = []
-        # the first run after the last find of an audit; the number of such finds
+        # the first run after the last relevant document of an audit; the number of such documents
         self._since = self._finds = 0
-        self._front_reads = 0  # reads from the front in this audit, since its last find
+        self._front_reads = 0  # reads from the front in this audit, since its last relevant document
         self._hits: list[int] = []  # numbers found before each relevant control
 
     def take(
@@ -121,7 +127,8 @@ class Bets:
     def most(self, unread: int, found: int, more: int = 0, top: int | None = None) -> int:
         """Return how many documents may be relevant in all, at the confidence 1 − alpha; `top` if that is less.
 
-        `unread` and `found` are the current numbers; `more`: after that many further random reads without a find.
+        `unread` and `found` are the current numbers; `more`: after that many further random reads, none of them
+        relevant.
         """
         then, step, high = self._ahead(unread, found, more), 1, found + unread - more
         high = high if top is None else max(min(top, high), found)
@@ -131,12 +138,12 @@ class Bets:
         return least(lambda total: self._refuted(total + 1, then), max(high - step + 1, found), high)
 
     def price(self, unread: int, found: int, short: int) -> int:
-        """Return how many further random reads without a find show that fewer than `short` relevant ones are unread."""
+        """Return how many irrelevant random reads would show that fewer than `short` relevant ones are unread."""
         enough = max(unread - short + 1, 0)
         return least(lambda n: self._refuted(found + short, self._ahead(unread, found, n)), 0, enough)
 
     def _ahead(self, unread: int, found: int, more: int) -> tuple[Streak, ...]:
-        """Return further random reads without a find; by the order, half of them are from the front."""
+        """Return further irrelevant random reads; by the order, half of them are from the front."""
         front = min(front_reads(more), self.front(unread)) if self.by_order else 0
         first = Streak(self.front(unread), found, front, share=HALF)
         return tuple(run for run in (first, Streak(unread, found, more - front)) if run.reads)

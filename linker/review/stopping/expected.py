@@ -2,9 +2,10 @@
 
 Each read tells whether a seed's candidate of some value (standard deviations, or log odds of P(link)) at some place was
 a link, and whether the seed had one already. A logistic regression on these, from a prior that a few dozen reads
-outweigh, gives each unread candidate a probability. Their sum is what is left, with the deviation of the sum and the
-standard error of the fit (delta method). Where a seed's list was not fetched to its end, the probability beyond depth d
-is taken to fall with the square of the place, so that as much is left there as d candidates like the last one have.
+outweigh, gives each unread candidate a probability. Their sum is the expected number of links left, with the deviation
+of the sum and the standard error of the fit (delta method). If a seed's list was not fetched to its end, the
+probability beyond depth d is taken to fall with the square of the place, so that as many links are expected there as
+among d candidates like the last one.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from linker.review.stopping.rule import Estimate, Rule, RuleOptions, number
 from linker.review.wording import say
 
 # Prior of the offset and of the weights of a candidate's value, the logarithm of its place, and whether its seed has a
-# link: their means, and how firmly each is held (the ridge penalty).
+# link: their means, and the ridge penalty towards each.
 PRIOR, FIRMNESS = np.array([0.0, 1.0, 0.0, -1.0]), np.array([0.1, 3.0, 10.0, 0.3])
 ERRORS = 2.0  # standard errors above the expected number
 STEPS = 30

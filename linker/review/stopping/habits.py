@@ -12,14 +12,14 @@ from linker.review.wording import say_many
 
 @dataclass(frozen=True, slots=True)
 class RowOptions(RuleOptions):
-    """`gap`: the number of consecutive documents without a find."""
+    """`gap`: the number of irrelevant documents in a row."""
 
     POSITIVE: ClassVar = ("gap",)
     gap: int = 100
 
 
 class InARow(Rule[RowOptions]):
-    """Stop after a number of consecutive documents without a find: a rule of thumb without a target."""
+    """Stop after a number of irrelevant documents in a row: a rule of thumb without a target."""
 
     kind = RowOptions
 

@@ -22,7 +22,7 @@ DEFAULT = "urn"
 def make(
     name: str = DEFAULT, population: int = 0, target: float = 0.8, options: Mapping[str, Any] | None = None
 ) -> Rule[Any]:
-    """Return a new stopping rule that knows of no judgement yet.
+    """Return a new stopping rule that has seen no judgements yet.
 
     `population`: the documents that can be read, without the seeds; `target`: the recall wanted, above 0 to 1;
     `options`: the fields of the rule's options, as in JSON. Raises InputError for an unknown name and ConfigError for a

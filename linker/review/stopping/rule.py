@@ -49,11 +49,11 @@ O_co = TypeVar("O_co", bound=RuleOptions, covariant=True)
 
 @dataclass(slots=True)
 class Counts:
-    """Numbers of documents: in the population and not yet ruled out, read, found, and read since the last find.
+    """Numbers of documents: in the population and not ruled out, read, relevant, and read since the last relevant one.
 
     An irrelevant document that did not come from the queue (an audit, a search) says nothing about the ranking: it is
-    only removed from the population. A find always counts, and starts a new gap. Imported documents (prior knowledge)
-    are removed as well, and the evidence about the ranking begins after them.
+    only removed from the population. A relevant document always counts, and starts a new gap. Imported documents (prior
+    knowledge) are removed as well, and the evidence about the ranking begins after them.
     """
 
     population: int
@@ -90,9 +90,9 @@ class Estimate:
 class Rule(ABC, Generic[O_co]):
     """A stopping rule with its audit; `kind` is the class of its options.
 
-    Pass it every judgement with a verdict other than "skip", in the order they were made, each document once. To
-    undo, make a new rule and replay: a thousand judgements take about ten milliseconds. An audit begins with the
-    first judgement of phase "audit"; after a find in it, `estimated` is False again and the queue continues. The
+    Pass it every judgement with a verdict other than "skip", in the order they were made, each document once. To undo,
+    make a new rule and replay: a thousand judgements take about ten milliseconds. An audit begins with the first
+    judgement of phase "audit"; if it finds a relevant document, `estimated` is False again and the queue continues. The
     order of judgements of phase "prior" changes nothing.
     """
 
@@ -171,7 +171,7 @@ class Rule(ABC, Generic[O_co]):
 
     @property
     def ahead(self) -> int | None:
-        """How many reads without a find it takes until the estimate reaches the target; None if that is unknown.
+        """How many irrelevant documents in a row it takes until the estimate reaches the target; None if unknown.
 
         With few found, it is None: the estimate would not be worth publishing.
         """

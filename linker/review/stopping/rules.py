@@ -50,8 +50,9 @@ class UrnOptions(RuleOptions):
 class Urn(Rule[UrnOptions]):
     """Biased urn: stop when a gap this long would be improbable if the target were missed (the default).
 
-    After r finds and a gap of n, M = unread + n; K = ⌊r/τ⌋ + 1 − r relevant ones would be left. Stop when Wallenius'
-    probability of no find among n draws is below α, and n ≥ `gap`. An assumption about the ranking, not a proof.
+    After r relevant documents and a gap of n, M = unread + n; K = ⌊r/τ⌋ + 1 − r relevant ones would be left. Stop when
+    Wallenius' probability of no relevant document among n draws is below α, and n ≥ `gap`. An assumption about the
+    ranking, not a proof.
     """
 
     kind = UrnOptions
@@ -71,7 +72,7 @@ class Urn(Rule[UrnOptions]):
                 self._long -= 1
 
     def _renew(self) -> None:
-        """Find the gap for the current M and K; misses in the queue change neither."""
+        """Find the gap for the current M and K; irrelevant documents in the queue change neither."""
         self._short = short_of(self.counts.found, self.target)
         self._long = urn_gap(self.counts.unread + self.counts.gap, self._short, self.w, self.options.alpha)
 
@@ -111,11 +112,11 @@ class Urn(Rule[UrnOptions]):
 class Hypergeometric(Rule[RuleOptions]):
     """Callaghan & Müller-Hansen (2020): treat the last n reads as if drawn at random, for every n.
 
-    An urn is the last n reads with x finds; K = ⌊r/τ⌋ + 1 − (r − x) relevant ones would have been in it and the
-    unread documents. Stop when the least P(at most x) is below α. Only urns that begin right after a find (or at the
-    first document) can have the least, and none begins before the imported documents. One judgement multiplies each
-    of these probabilities by at least 1 − K/unread, so after most judgements the urns need not be examined at all:
-    `_slack` is the logarithmic margin before one may fall below α.
+    An urn is the last n reads, x of them relevant; K = ⌊r/τ⌋ + 1 − (r − x) relevant ones would have been in it and the
+    unread documents. Stop when the least P(at most x) is below α. Only urns that begin right after a relevant document
+    (or at the first document) can have the least, and none begins before the imported documents. One judgement
+    multiplies each of these probabilities by at least 1 − K/unread, so after most judgements the urns need not be
+    examined at all: `_slack` is the logarithmic margin before one may fall below α.
     """
 
     kind = RuleOptions
@@ -123,7 +124,10 @@ class Hypergeometric(Rule[RuleOptions]):
     def __init__(self, population: int, target: float, options: RuleOptions | None = None) -> None:
         """See `Rule`."""
         super().__init__(population, target, options)
-        self._starts, self._before = [0], 0  # reads before each urn, and finds before the first one
+        self._starts, self._before = (
+            [0],
+            0,
+        )  # reads before each urn, and relevant documents before the first one
         self._look()
 
     def _take(self, read: Read) -> None:
@@ -134,7 +138,7 @@ class Hypergeometric(Rule[RuleOptions]):
             self._slack = -math.inf
         elif read.relevant:
             self._starts.append(self.counts.read)
-        # a find adds one to K or, occasionally, more; if more, the bound in the class docstring does not hold
+        # a relevant document adds one to K or, rarely, more; if more, the bound in the class docstring does not hold
         more = read.relevant and short_of(found + 1, self.target) > short
         most = short + found
         self._slack += math.log1p(-most / unread) if most < unread and not more else -math.inf

@@ -1,11 +1,11 @@
-"""How many documents are relevant in all: an estimate, with an interval, from how finds become rarer.
+"""How many documents are relevant in all: an estimate, with an interval, from how relevant documents become rarer.
 
-The estimate is based on how many relevant documents were left in reviews of other topics when finds were as frequent
-as in this one: quantiles of the
-logarithm of (left + 1) / (found + 1), linear in the log odds of a find now and in the logarithm of the number found
-(Koenker & Bassett, 1978, "Regression quantiles"). They were fitted to simulated reviews (benchmarks/stopping.py) in
-which at most a tenth of the documents were relevant. docs/stopping.md says how often the interval held on topics to
-which it was not fitted. The estimate cannot account for documents that resemble none of those found.
+The estimate is based on how many relevant documents were left in reviews of other topics when relevant documents were
+as frequent as in this one: quantiles of the logarithm of (left + 1) / (found + 1), linear in the current log odds that
+a read is relevant and in the logarithm of the number found (Koenker & Bassett, 1978, "Regression quantiles"). They were
+fitted to simulated reviews (benchmarks/stopping.py) in which at most a tenth of the documents were relevant.
+docs/stopping.md says how often the interval held on topics to which it was not fitted. The estimate cannot account for
+documents that resemble none of those found.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import math
 from linker.review.interface import Read, TotalEstimate
 
 LEAST = 5  # documents found before anything is estimated
-POWER = 3  # the i-th read weighs i ** POWER: what counts is the last quarter or so
-# Coefficients at these quantiles: constant, log odds of a find, and logarithm of the number found.
+POWER = 3  # the i-th read has the weight i ** POWER, so mainly the last quarter of the reads counts
+# Coefficients at these quantiles: constant, log odds that a read is relevant, and logarithm of the number found.
 QUANTILES = {0.05: (0.656, 0.458, -0.827), 0.5: (2.516, 0.619, -0.826), 0.95: (4.735, 0.725, -1.019)}
 
 
 class FindHistory:
-    """The finds of a review along the order of reading; searches and audits count where they found something."""
+    """The relevant documents of a review in the order of reading, including those found by searches and audits."""
 
     def __init__(self) -> None:
         self.reads = self.found = 0
@@ -36,7 +36,7 @@ class FindHistory:
 
     @property
     def odds(self) -> float:
-        """The current log odds that a read is a find, from the reads so far and one pseudo-read that is half a find."""
+        """The current log odds that a read is relevant, from the reads so far and one half-relevant pseudo-read."""
         n = self.reads
         # the total weight of the reads: the sum of the cubes up to n³, scaled so that the last read weighs 1
         whole = (n * (n + 1)) ** 2 / (4 * n**POWER)

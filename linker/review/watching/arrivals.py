@@ -44,7 +44,7 @@ class Arrivals:
         follow: bool = False,
         start: Position | None = None,
     ) -> None:
-        """Continue from `start`, even in a file that was rotated meanwhile; by default, from the beginning.
+        """Continue from `start`, even in a file that was rotated in the meantime; by default, from the beginning.
 
         Raises InputError if the file cannot be read or is compressed.
         """

@@ -45,7 +45,7 @@ class Kept:
         self.refused = 0
         sizes = dict[str, int]()
         if resume:
-            sizes = self._remembered(out)
+            sizes = self._last_commit(out)
         elif out and out.exists():
             raise InputError(f"{out} exists: continue it with `resume`, or name another file")
         self._matches = _Growing(out, sizes.get("matches")) if out else None
@@ -87,7 +87,7 @@ class Kept:
             write_atomically(self._state, orjson.dumps(state) + b"\n")
         self._committed = time.monotonic()
 
-    def _remembered(self, out: Path | None) -> dict[str, int]:
+    def _last_commit(self, out: Path | None) -> dict[str, int]:
         """Read the files' sizes at the last commit, and the position in the posts."""
         if self._state is None or out is None:
             raise InputError("`resume` needs `out` and a file of posts: a pipe cannot be read again")
@@ -110,7 +110,7 @@ class _Growing:
     """A file of JSON lines, opened when needed; `whole`: its size after the last complete batch."""
 
     def __init__(self, path: Path, whole: int | None) -> None:
-        """With `whole`, the file is truncated to that size first; otherwise it is appended to as it is."""
+        """With `whole`, the file is truncated to that size first; otherwise, writing starts at its present end."""
         self._path = path
         self.whole = whole if whole is not None else path.stat().st_size if path.is_file() else 0
         self._open: BufferedWriter | None = None

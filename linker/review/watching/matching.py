@@ -99,14 +99,14 @@ class Matcher:
         )
         if self._engine.calibration is None:
             raise InputError(
-                f"{reason}: run `linker calibrate` on judged posts, some of them without a link, train the ranker with "
-                "such posts, or give `score`"
+                f"{reason}: run `linker calibrate` on judged posts of which some have no link, or train the ranker "
+                "with such posts, or give `score`"
             )
         self._say(f"{reason}: P(link) is that of `linker calibrate`, without the ranker")
         return False
 
     def match(self, posts: Sequence[Document]) -> Iterator[PostMatch]:
-        """Yield the matches of posts, in their order, the best seed of each post first."""
+        """Yield the matches of posts, in order, the best seed of each post first."""
         for start in range(0, len(posts), BATCH):
             batch = posts[start : start + BATCH]
             answer = self._kept(self._answer([post.full_text for post in batch]))
@@ -163,7 +163,7 @@ class Matcher:
         return self._promises.setdefault(answer.calibration or "", promise)
 
     def _say(self, message: str) -> None:
-        """Report a remark only once, even if the figures in its brackets differ."""
+        """Report a remark only once, even if the figures in brackets differ."""
         kind = message.partition(" (")[0]
         if kind not in self._said:
             self._said.add(kind)

@@ -33,7 +33,7 @@ def digest(descriptor: int, offset: int) -> str:
 def holds(path: Path, position: Position) -> bool:
     """Return whether a file is the one that was read up to `position`, under this name or another.
 
-    A file that was truncated, or begun again in the same inode, is not: the bytes before the position differ.
+    A file that was truncated, or recreated in the same inode, is not: the bytes before the position differ.
     """
     try:
         with path.open("rb") as file:
@@ -48,8 +48,7 @@ def holds(path: Path, position: Position) -> bool:
 
 
 def find(path: Path, position: Position) -> Path | None:
-    """Return the file that was read up to `position`: `path`, or the file in its folder that it was moved or copied
-    to.
+    """Return the file that was read up to `position`: `path`, or one in its folder to which it was moved or copied.
 
     A file with the previous inode takes precedence, since a copy may be older than the file.
     """

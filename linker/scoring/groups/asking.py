@@ -5,8 +5,8 @@ All groups above a threshold are tested together: pairs drawn at random from the
 probably passes, according to P(same story), with at most MOST pairs. It is chosen before any answer is known, so the
 promise holds however wrong these probabilities are. Each further sample spends half of the remaining error.
 
-How many right pairs lie between groups is estimated from strata: pairs within groups, and those between groups that
-were compared, by P(same story). Of each, some are drawn at random, so that each pair's probability of being drawn is
+The number of right pairs between groups is estimated from strata: pairs within groups, and compared pairs between
+groups, by P(same story). Some pairs of each stratum are drawn at random, so each pair's probability of being drawn is
 known.
 """
 
@@ -24,7 +24,7 @@ from linker.scoring.probability.promise import DELTA, fewest, tail
 
 MOST = 300  # maximum pairs that people judge
 ALL = 100  # if there are at most this many pairs, people judge all of them
-BANDS = (0.25, 0.05, 0.0)  # least P(same story) of the strata between groups
+BANDS = (0.25, 0.05, 0.0)  # minimum P(same story) of the strata between groups
 # pairs to judge to estimate recall: within groups, between groups, and the minimum per stratum between groups
 WITHIN, BETWEEN, LEAST = 80, 220, 40
 POWER = 0.8  # probability that the test passes if the probabilities are right
@@ -32,7 +32,7 @@ POWER = 0.8  # probability that the test passes if the probabilities are right
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Pairs to judge: documents of groups with probability `threshold` or more, which have `of` pairs in total."""
+    """Pairs to judge, from the groups of probability `threshold` or more, which have `of` pairs in total."""
 
     threshold: float
     pairs: tuple[tuple[str, str], ...]
@@ -48,7 +48,7 @@ class Stratum:
 
 
 def strata(stories: Stories, ids: Sequence[str], seed: int = 0) -> tuple[Stratum, ...]:
-    """Return the pairs of different texts to judge for the recall: within groups, then between them by BANDS.
+    """Return the pairs of different texts to judge to estimate recall: within groups, then between them by BANDS.
 
     Each stratum between groups gets LEAST pairs, and a share of the others by its size and its uncertainty (Neyman,
     1934).

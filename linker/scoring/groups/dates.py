@@ -13,7 +13,7 @@ from linker.base.errors import InputError
 from linker.scoring.ranking.candidates import day_of, document_day
 
 LOOKED_AT = 1000  # documents examined to find the date field
-DATED = 0.5  # minimum share of them with a date in it
+DATED = 0.5  # minimum share of these documents that have a date in the field
 
 
 def date_field(documents: Sequence[Document]) -> str | None:
@@ -37,7 +37,7 @@ def days_of(documents: Sequence[Document]) -> Float64Array:
 def places(ids: Sequence[str], dates: Float64Array) -> list[tuple[float, int, str]]:
     """Return keys that sort documents by date and id; those without a date are last.
 
-    Groups then do not depend on the corpus' order, and the first of near copies is the earliest.
+    Groups then do not depend on the order of the corpus, and the first of several near copies is the earliest.
     """
     known = np.nan_to_num(dates, nan=np.inf).tolist()
     return [(day, len(id_), id_) for day, id_ in zip(known, ids, strict=True)]

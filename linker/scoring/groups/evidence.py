@@ -25,13 +25,13 @@ TAKEN = ("likelihood", "coverage", "names", "numbers", "run_weight")  # features
 FOUND = ("odds", "ahead", "rank", *TAKEN)  # features that a document has as another one's candidate
 NAMES = (*FOUND, "cosine", "mutual", "recent")  # features of a pair, without an encoder
 RECENT = NAMES.index("recent")
-# With an encoder, also the cosine of the vectors and, in two languages, the smaller and the larger of both leads.
+# With an encoder, also the cosine of the vectors and, in two languages, the smaller and the larger of the two leads.
 BY_VECTORS = ("near", "less", "more")
-LONG = 80  # distinct terms from which a text is longer than a post
+LONG = 80  # a text with at least this many distinct terms is longer than a post
 # days after which `recent` has fallen to 1/e; the value of `recent` if a date is not known
 FADING, UNDATED = 14.0, 0.2
 KINDS = 3  # kinds of pairs in one language: with no, one or two long texts; KINDS itself: in two languages
-FEWEST = 40  # a kind's weights are learned from at least this many judged pairs, of both classes
+FEWEST = 40  # a kind's weights are learned if it has this many judged pairs, some of each class
 ROWS = 1 << 12  # rows counted at a time
 MOST_PAIRS = 1 << 15  # pairs compared at a time
 
@@ -97,7 +97,7 @@ class Findings:
         return len(self.one)
 
     def where(self, kept: BoolArray) -> Findings:
-        """Return some of the findings, bool [d]."""
+        """Return the findings marked in `kept`, bool [d]."""
         return Findings(self.one[kept], self.other[kept], self.values[kept], self.last[kept])
 
     @staticmethod
@@ -142,7 +142,7 @@ class PairEvidence:
         return self.values[:, self.names.index("cosine")]
 
     def weakest(self, probabilities: Float64Array) -> Float64Array:
-        """Return P of each document's last candidate, float64 [n], by P of pairs [m]; 0 if its list is not full."""
+        """Return P of each document's last candidate, float64 [n], from P of pairs [m]; 0 if its list is not full."""
         weakest = np.zeros(self.count)
         for side in (0, 1):
             here = self.last[:, side]
@@ -150,7 +150,7 @@ class PairEvidence:
         return weakest
 
     def where(self, kept: BoolArray) -> PairEvidence:
-        """Return the evidence of some of the pairs, bool [m]."""
+        """Return the evidence of the pairs marked in `kept`, bool [m]."""
         return replace(
             self,
             pairs=self.pairs[kept],
@@ -203,8 +203,8 @@ class PairModel:
 
     `weights` float64 [3, names + 1]: for two short texts (posts), one (a post and an article) and none; the last of
     each is the offset. Inputs are standardised by `centre` and `scale`. For pairs in two languages (`adapted`),
-    `across` has the weights of the leads and the offset, and `share` the share of pairs of the same story where they
-    were learned.
+    `across` has the weights of the leads and the offset, and `share` the share of same-story pairs in the data they
+    were learned from.
     """
 
     names: tuple[str, ...]
@@ -227,7 +227,7 @@ class PairModel:
         return np.asarray(expit((self.inputs(evidence) * of[:, :-1]).sum(axis=1) + of[:, -1]))
 
     def learned(self, evidence: PairEvidence, same: BoolArray) -> PairModel:
-        """Return a model fitted to labelled pairs, too (`same` story or not, bool [m]), its weights near this one's."""
+        """Return a model fitted to labelled pairs (`same`, bool [m]), with weights shrunk towards this model's."""
         x, weights = self.inputs(evidence), list(self.weights)
         for kind, prior in enumerate(weights):
             here = evidence.kind == kind

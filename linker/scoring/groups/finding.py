@@ -25,11 +25,11 @@ from linker.scoring.ranking.ranker import BATCH, Ranker
 # one more than is used, since a document's first candidate is itself
 SETTINGS = PoolSettings(bm25=21, dense=11)
 OPENING = 400  # characters of a document used as its query
-STEEPEST = 10.0  # bound of the log odds
-AGAIN = 0.01  # a new document makes an earlier one a query again if P(same story) is at least this
+STEEPEST = 10.0  # bound on the log odds
+AGAIN = 0.01  # an earlier document is queried again if its P(same story) with a new one is at least this
 VERSION = 1  # version of the method: increase it whenever findings change
 
-# Earlier findings, and which documents (bool [n]) must be queries again.
+# Earlier findings, and which documents (bool [n]) must be queried again.
 Known = tuple[Findings, BoolArray]
 
 

@@ -27,9 +27,9 @@ class Change:
 def followed(before: Mapping[str, int], after: Mapping[str, int], least: int = 1) -> dict[int, int]:
     """Return, for each group of `after` (document → group), the number of the group of `before` that it continues.
 
-    That is the group with which it shares the most documents. The largest overlaps choose first, and each number is
-    given once; a group that shares documents only with groups already continued, or with none, gets a new number, which
-    is `least` or higher. New documents that are alone, which are in no log, get the last numbers.
+    That is the group with which it shares the most documents. The largest overlaps come first, and each number is used
+    once; a group that shares documents only with groups already continued, or with none, gets a new number, which is
+    `least` or higher. New documents that are alone, which are in no log, get the last numbers.
     """
     shared = Counter((group, before[id_]) for id_, group in after.items() if id_ in before)
     number: dict[int, int] = {}
@@ -72,7 +72,7 @@ def changes(before: Mapping[str, int], after: Mapping[str, int]) -> Iterator[Cha
 
 
 def replayed(before: Mapping[str, int], log: Iterable[Change]) -> dict[str, int]:
-    """Return the grouping (document → group) that the changes make of an earlier one."""
+    """Return the grouping (document → group) that results from applying the changes to an earlier one."""
     found = dict(before)
     for change in log:
         if change.change == "left":

@@ -68,8 +68,8 @@ def judged_of(
 ) -> Judged:
     """Return pairs that were judged by id, as pairs of the documents' positions; those with an unknown id are left out.
 
-    `halved`: pairs are tested, too. If only pairs of the same story are named, half of the stories are held out from
-    learning for that; if there are verdicts of both kinds, all pairs are used for testing, and none for learning.
+    `halved`: some pairs are for testing. If only pairs of the same story are named, half of the stories are held out
+    from learning for that; if there are verdicts of both kinds, all pairs are used for testing, and none for learning.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components

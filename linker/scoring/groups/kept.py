@@ -1,4 +1,4 @@
-"""What a grouping stores for the next one: findings, languages, the words of groups, and their members' passages."""
+"""Stores results of a grouping for the next one: findings, languages, the words of groups, and members' passages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from linker.base.logs import logger
 from linker.scoring.groups.evidence import Findings
 from linker.scoring.groups.finding import Known
 
-# if a larger share of the documents has come or gone, all are queries again, since idf has changed
+# if a larger share of the documents has come or gone, all are queried again, since idf has changed
 CHANGED = 1.0
 DAMAGE = (OSError, ValueError, KeyError, IndexError, TypeError, zipfile.BadZipFile, EOFError)
 ARRAYS = ("one", "other", "values", "last")
@@ -30,16 +30,16 @@ Words = dict[int, tuple[str, ...]]  # words of a group, by its documents
 
 
 class LastGrouping:
-    """What the last grouping knew about documents, in one file that needs no other.
+    """What the last grouping found out about documents, in one self-contained file.
 
-    A document is known by its `key`, a hash of its id and text. `full`: so many documents have come or gone that all of
-    them should be queries again. Languages, words of groups and passages that are not used again are dropped.
+    A document is identified by its `key`, a hash of its id and text. `full`: enough documents have come or gone that
+    all of them should be queried again. Languages, words of groups and passages that are not used again are dropped.
     """
 
     def __init__(
         self, path: Path, documents: Iterable[Document], since: tuple[Sequence[str], Findings] | None = None
     ) -> None:
-        """`since`: ids of documents, and which of them found which, if the caller knows more than the file."""
+        """`since`: more recent results than the file's, if the caller has any: ids, and which documents found which."""
         self._path = path
         self.key = {d.id: key_of(d) for d in documents}
         self._known_spans, self._spans = Spans(), Spans()
@@ -83,10 +83,9 @@ class LastGrouping:
         return findings
 
     def known(self, ids: Sequence[str], origin: str) -> Known | None:
-        """Return what is known about n documents, numbered as in `ids`; None if all of them have to be queries.
+        """Return what is known about n documents, numbered as in `ids`; None if all of them have to be queried.
 
-        New documents are queries, and so are those whose last candidate is gone, since other candidates may take its
-        place.
+        New documents are queried, and so are those whose last candidate is gone, since others may take its place.
         """
         if self._findings is None or self.full or origin != self._origin:
             return None
@@ -107,25 +106,25 @@ class LastGrouping:
         return np.where(keys[at] == self._keys, at, -1)
 
     def words_of(self, ids: Sequence[str], make: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
-        """Return the words of a group, made by `make` if they are not known; the first of its `ids` represents it."""
+        """Return the words of a group, from `make` if they are not stored; the first of its `ids` represents it."""
         key = xxhash.xxh3_64_intdigest(np.array([self.key[id_] for id_ in ids], np.uint64).tobytes())
         words = self._words[key] = self._known_words[key] if key in self._known_words else make()
         return words
 
     def language_of(self, id_: str, make: Callable[[], str]) -> str:
-        """Return the language of a document, detected by `make` if it is not known."""
+        """Return the language of a document, detected by `make` if it is not stored."""
         key, known = self.key[id_], self._known_languages
         name = self._languages[key] = known[key] if key in known else make()
         return name
 
     def span_of(self, id_: str, by: str, make: Callable[[], Span | None]) -> Span | None:
-        """Return the passage of a document that is about another text, made by `make` if it is not known."""
+        """Return the passage of a document that is about another text, computed by `make` if it is not stored."""
         pair = (self.key[id_], self.key[by])
         span = self._spans[pair] = self._known_spans[pair] if pair in self._known_spans else make()
         return span
 
     def take(self, ids: Sequence[str], origin: str, findings: Findings, *, full: bool) -> None:
-        """Store the findings of all documents; `full`: all of them were queries."""
+        """Store the findings of all documents; `full`: all of them were queried."""
         if full:
             self._taken, self._changed, self.full = len(ids), 0, False
         self._keys = np.array([self.key[id_] for id_ in ids], np.uint64)

@@ -15,9 +15,9 @@ from indexes.dtypes import Float64Array, Int64Array
 from linker.corpora.languages import guess_language
 
 ROUNDS = 100  # rounds of EM
-# EM starts from the share of pairs of the same story in training, which counts as much as this number of pairs.
+# EM starts from the share of same-story pairs in training, which counts as much as this number of pairs.
 EXPECTED = 40
-LISTED = 10  # a document's nearest by vectors that are always among its candidates
+LISTED = 10  # this many nearest documents by vectors are always candidates
 
 
 def language_of(text: str) -> str:
@@ -64,7 +64,7 @@ def leads(
 
 
 def _ends(one: Int64Array, near: Float64Array, count: int) -> tuple[Float64Array, float]:
-    """Return the cosine of each document and its last one by vectors, [n], NaN without any, and the unit of leads."""
+    """Return each document's cosine with its last candidate by vectors, [n] (NaN: none), and the unit of leads."""
     near = near[np.lexsort((-near, one))]
     sizes = np.bincount(one, minlength=count)
     begins, some = np.cumsum(sizes) - sizes, sizes > 0
@@ -75,11 +75,11 @@ def _ends(one: Int64Array, near: Float64Array, count: int) -> tuple[Float64Array
 
 
 def change_of_odds(odds: Float64Array, share: float) -> float:
-    """Return what to add to the log odds of pairs [m] whose share of the same story differs from that in training.
+    """Return what to add to the log odds of pairs [m] if their share of same-story pairs differs from training.
 
-    A corpus of separate stories in each language has hardly any pairs of the same story, one of translations many. The
-    share is estimated by EM from the probabilities (Saerens, Latinne and Decaestecker, "Adjusting the outputs of a
-    classifier to new a priori probabilities", 2002), with `share` as EXPECTED pairs' worth of prior.
+    A corpus of separate stories in each language has hardly any same-story pairs; a corpus of translations has many.
+    The share is estimated by EM from the probabilities (Saerens, Latinne and Decaestecker, "Adjusting the outputs of a
+    classifier to new a priori probabilities", 2002), with `share` as a prior that weighs as much as EXPECTED pairs.
     """
     from scipy.special import expit, logit
 

@@ -74,8 +74,7 @@ def read_pairs(path: Path, *, graded: bool = True, top: float = TOP) -> list[Pai
 
 
 def groups(pairs: Sequence[Pair]) -> list[list[int]]:
-    """Return the rows of the pairs by item: pairs that share a text or an id, directly or transitively, form one
-    item.
+    """Return the rows of the pairs by item: pairs that share a text or an id, even indirectly, form one item.
 
     Items are in the order of their first rows, as are the rows of an item.
     """
@@ -118,7 +117,7 @@ def golds(pairs: Sequence[Pair]) -> list[float]:
 
 
 def filled_lines(path: Path) -> Iterator[tuple[int, str, str]]:
-    """Yield number, "FILE:LINE" and content of each nonblank line, also of gzip. Raises InputError."""
+    """Yield number, "FILE:LINE" and content of each nonblank line of a plain or gzipped file. Raises InputError."""
     try:
         for number, raw, _ in read_lines(path):
             if raw.strip():

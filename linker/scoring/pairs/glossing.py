@@ -1,5 +1,4 @@
-"""Word-by-word translation with a bilingual dictionary: crude, local and fast, for languages without a better
-tool."""
+"""Word-by-word translation with a bilingual dictionary: crude, local and fast, if there is no better tool."""
 
 from __future__ import annotations
 
@@ -52,7 +51,7 @@ class Table:
 
 
 class DictionaryTranslator:
-    """Replaces each word found in a dictionary with its first translation; everything else stays as it is."""
+    """Replaces each word found in a dictionary with its first translation; everything else is left unchanged."""
 
     def __init__(self, template: str) -> None:
         """`template` is the path of a dictionary for `read_dictionary`, with {source} and {target} in it.
@@ -63,7 +62,7 @@ class DictionaryTranslator:
         self._load = functools.lru_cache(maxsize=8)(self._read)
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
-        """Return `texts` word by word. Raises InputError if there is no dictionary for either direction."""
+        """Translate `texts` word by word. Raises InputError if there is no dictionary for either direction."""
         table = self._load(source, target)
         return [RUN_OR_LETTERS.sub(lambda word: table.translated(word[0]), text) for text in texts]
 

@@ -35,7 +35,7 @@ class Translator(Protocol):
     """The translation interface for augmentation; languages are codes such as "en" and "fr"."""
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
-        """Return the translations of `texts`, in their order."""
+        """Return the translations of `texts`, in order."""
         ...
 
 
@@ -156,7 +156,7 @@ class ModelTranslator:
 
 
 def back_translate(translator: Translator, texts: Sequence[str], source: str, via: str) -> list[str | None]:
-    """Return each text translated to `via` and back, or None where the result is unusable.
+    """Return each text translated to `via` and back, or None if the result is unusable.
 
     It is unusable if nothing changed, or if its length is less than half or more than twice the text's. Every
     distinct text is translated once.
@@ -211,7 +211,7 @@ def _begin(tokenizer: Any, name: str, codes: dict[str, int], source: str, target
     for code in (source, target):
         if code not in codes:
             raise InputError(
-                f"{name} does not know the language {code!r}; it knows {', '.join(sorted(codes)[:12])} …"
+                f"{name} does not support the language {code!r}; it supports {', '.join(sorted(codes)[:12])} …"
             )
     tokenizer.src_lang = source
     return {"forced_bos_token_id": codes[target]}

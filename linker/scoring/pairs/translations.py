@@ -22,7 +22,7 @@ def read_translators(values: Sequence[str]) -> dict[str, str]:
 
 
 class ByLanguage:
-    """Translates each language with its own translator; texts in a language without one stay as they are."""
+    """Translates each language with its own translator; texts in a language without one are left unchanged."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         """`names` maps languages to arguments of `load_translator`, with "" for all other languages."""

@@ -101,7 +101,7 @@ class Calibration:
                 )
 
     def changed(self, manifest: Manifest) -> str:
-        """Return how the documents have changed since, or "" if they have not."""
+        """Return how the documents have changed since the fit, or "" if they have not."""
         now = Source.of(manifest)
         if now.data == self.source.data:
             return ""

@@ -1,9 +1,9 @@
 """Soft competition for documents: a document that several texts want belongs to as many of them as its kind accepts.
 
-Each text has an outside option, "no link". Each document has a price per text that rises while the texts'
-probabilities of a link with it sum to more than its capacity (Sinkhorn's scaling, restricted to oversubscribed
-columns). How many texts a document accepts (one, a few or any number) is learned from known links. Since the kind of a
-document is unknown, its texts get the mean discount over the kinds.
+Each text has an outside option, "no link". Each document has a price per text that rises while the texts' probabilities
+of a link with it sum to more than its capacity (Sinkhorn's scaling, restricted to oversubscribed columns). The number
+of texts that a document accepts (one, a few or any number) is learned from known links. Since the kind of a document is
+unknown, its texts get the mean discount over the kinds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Capacity:
 
     @classmethod
     def of(cls, counts: Int64Array) -> Capacity:
-        """Return the shares among linked documents of `counts` [m] texts each, smoothed."""
+        """Return the smoothed shares among linked documents that have `counts` [m] texts each."""
         kinds = (counts <= 1, (counts > 1) & (counts <= FEW), counts > FEW)
         seen = [float(kind.sum()) + SMOOTHING for kind in kinds]
         return cls(*(value / sum(seen) for value in seen))
@@ -111,7 +111,7 @@ def compete(
     for _ in range(rounds):
         probabilities = softmax(_discounted(logits, discount[column]))
         for price, (_, room) in zip(prices, kinds, strict=True):
-            # The demand of the texts for a document, supposing that it is known to be of this kind.
+            # The texts' demand for a document, assuming that it is of this kind.
             with np.errstate(over="ignore", invalid="ignore"):
                 factor = np.exp(np.minimum(-price - discount, 700))[column]
                 wanted = probabilities[:, :-1] * factor / (1 + probabilities[:, :-1] * (factor - 1))

@@ -21,7 +21,7 @@ def by_probability(answer: Answer, threshold: float) -> Answer:
 def by_promise(answer: Answer, promise: Promise | None) -> Answer:
     """Return each query's first hit if its P(link) reaches a promise's threshold; nothing without a promise.
 
-    A promise is about first hits, one per query, so others are never kept. Raises InputError like `by_probability`.
+    A promise is about first hits, one per query, so others are never kept. Raises InputError as `by_probability` does.
     """
     threshold = promise.threshold if promise else np.inf
     first = [np.arange(len(said)) < 1 for said in _said(answer)]

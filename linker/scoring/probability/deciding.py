@@ -1,5 +1,4 @@
-"""Decides about all texts of a collection together: the kind of competition that fits the known links best, and
-P(link).
+"""Decides about all texts of a collection together: the best kind of competition for the known links, and P(link).
 
 Without links, it is unknown how many texts a document accepts, so there is no competition unless requested. With
 links, each kind of competition is tried on held-out links, and chosen if it is significantly better than no
@@ -200,7 +199,7 @@ def _calibrated(
 
 
 def _described(links: Float64Array, none: Float64Array) -> Float64Array:
-    """Return SEEN of texts, float64 [n, 2], from P(link) of their candidates [n, c] and P(none) [n]."""
+    """Return the features SEEN, float64 [n, 2], of texts, from P(link) of their candidates [n, c] and P(none) [n]."""
     return np.concatenate([_odds(links.max(axis=1, initial=0)), -_odds(none)], axis=1)
 
 

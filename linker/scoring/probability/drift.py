@@ -34,7 +34,7 @@ def p_value(first: Float64Array, second: Float64Array) -> float:
 
 
 def warning(seen: Mapping[str, Float64Array], now: Float64Array, names: Sequence[str]) -> str:
-    """Return how first hits' features `now` [n, names] differ from those fitted on, `seen`; "" if they do not."""
+    """Return a warning if first hits' features `now` [n, names] differ from `seen`, those of the fit; "" otherwise."""
     if len(now) < FEWEST or not names:
         return ""
     values = {name: p_value(seen[name], now[:, i]) for i, name in enumerate(names)}

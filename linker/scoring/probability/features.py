@@ -97,7 +97,7 @@ def _text_features(words: Ranking, rows: Int64Array) -> list[Float64Array]:
 def _vector_features(
     words: Ranking, near: Ranking, rows: Int64Array, cosine: Float64Array
 ) -> list[Float64Array]:
-    """Return the cosine, its lead over the best other, how many retrievers put it first, and log of its dense rank."""
+    """Return the cosine, its lead over the best other, how many retrievers put it first, and its log dense rank."""
     ranks = _ranks(near[0], rows)
     other = _best_other(np.where(near[0] >= 0, near[1], 0.0).astype(np.float64), ranks)
     first = (words[0][:, :1] == rows).astype(np.float64) + (near[0][:, :1] == rows)

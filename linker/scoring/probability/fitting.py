@@ -166,7 +166,7 @@ def brier(probabilities: Float64Array, right: BoolArray) -> float:
 
 
 def brier_gain(probabilities: Float64Array, right: BoolArray) -> float:
-    """Return the relative reduction of the Brier score against always giving the base rate; 0 if that scores 0."""
+    """Return the relative reduction of the Brier score compared with the base rate's; 0 if that is 0."""
     base = float(right.mean() * (1 - right.mean()))
     return 1 - brier(probabilities, right) / base if base else 0.0
 

@@ -52,7 +52,7 @@ class Promise:
 
 
 def tail(links: int, right: int, precision: float) -> float:
-    """Return P(Binomial(links, precision) ≥ right): how probable that many are if the promise is broken."""
+    """Return P(Binomial(links, precision) ≥ right), the p-value of `right` links if the promise is broken."""
     from scipy.special import bdtrc
 
     return float(bdtrc(right - 1, links, precision)) if right > 0 else 1.0
@@ -130,8 +130,7 @@ def fewest(precision: float, delta: float) -> int:
 
 
 def _sizes(scores: Float64Array, start: int) -> Iterator[int]:
-    """Yield how many links each threshold of a sequence keeps; links with equal scores are kept or dropped
-    together."""
+    """Yield how many links each threshold of a sequence keeps; links of equal score stay together."""
     step = max(1, round(STEP * len(scores)))
     for size in range(max(1, start), len(scores) + 1, step):
         yield int(np.searchsorted(-scores, -scores[size - 1], side="right"))

@@ -54,7 +54,7 @@ def estimate_share(evidence: Float64Array, expected: float = 0.5) -> float:
 def adapted(probabilities: Float64Array, share: float, known: float | None = None) -> Float64Array:
     """Return `probabilities` [n], which assume that a `share` of the cases is positive, adapted to these cases' share.
 
-    It is `known`, or each share counts by its probability given all cases.
+    Their share is `known`, or else each share is weighted by its posterior probability.
     """
     from scipy.special import expit, logit
 

@@ -41,8 +41,7 @@ class Verifier:
         return np.asarray(np.clip((features - self.centre) / self.scale, -CLIP, CLIP))
 
     def odds(self, features: Float64Array) -> Float64Array:
-        """Return the log odds [n] that the pages with `features` [n, f] have a counterpart, if half of all pages
-        do."""
+        """Return the log odds [n] that the pages with `features` [n, f] have a counterpart, at a share of ½."""
         return np.asarray(self.standard(features) @ self.linked[:-1] + self.linked[-1])
 
     def right_odds(self, features: Float64Array) -> Float64Array:

@@ -1,10 +1,10 @@
 """From a ranker's scores to the probabilities that no candidate is relevant, and that each candidate is the link.
 
-P(none) is a logistic regression on how a query's best candidate stands out; the rest is divided among the candidates
-by a softmax of their scores, so that the probabilities of a query add up to one. Both are fitted on out-of-fold
-scores: P(none) on all queries, including those whose relevant document is not a candidate, and again on each query
-with its relevant documents hidden, since few judged queries show what absence looks like. P(none) is then adapted to
-the share of queries with a match: that of the judged queries or, if many queries are asked together, their own.
+P(none) is a logistic regression on how a query's best candidate stands out; the rest is divided among the candidates by
+a softmax of their scores, so that the probabilities of a query add up to one. Both are fitted on out-of-fold scores:
+P(none) on all queries, including those whose relevant document is not a candidate, and again on each query with its
+relevant documents hidden, since few judged queries show what absence looks like. P(none) is then adapted to the share
+of queries with a match: that of the judged queries or, for a batch of many queries, their own.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ class ListCalibration:
         return shares * (1 - none)[:, None], none
 
     def together(self, none: Float64Array, share: float | None = None) -> Float64Array:
-        """Return P(none) [n] of queries that belong together, for the `share` of them that has a match.
+        """Return P(none) [n] of queries that belong together, adapted to the `share` of them that has a match.
 
-        If the share is not known, it is learned from their P(none), of which a single query keeps its own; so does a
-        query without candidates.
+        If the share is not known, it is estimated from their P(none). A single query keeps its P(none), as does a query
+        without candidates.
         """
         if self.linked is None:
             return none

@@ -43,7 +43,7 @@ FORMS = (
     re.compile(rf"\b(?P<day>\d\d?)(?:st|nd|rd|th)?\s+{_MONTH},?\s+{_YEAR}\b", re.IGNORECASE),
     re.compile(rf"\b{_MONTH}\s+(?P<day>\d\d?)(?:st|nd|rd|th)?,?\s+{_YEAR}\b", re.IGNORECASE),
 )
-YEAR = re.compile(_YEAR)  # looked for first, since most texts state no year
+YEAR = re.compile(_YEAR)  # searched for first, since most texts state no year
 MOST = 1 << 16  # characters searched, at the end of a text
 
 
@@ -62,7 +62,7 @@ def day_of(text: str) -> float:
 
 
 def document_day(metadata: Mapping[str, Any], field: str) -> float:
-    """Return the date in a document's metadata field as days since year 1; NaN if there is none."""
+    """Return the date in a field of a document's metadata as days since year 1; NaN if there is none."""
     value = metadata.get(field)
     return day_of(value) if isinstance(value, str) else math.nan
 
@@ -135,7 +135,7 @@ class Gatherer:
         self.names = settings.names(self._embed is not None)
 
     def again(self) -> Gatherer:
-        """Return the same gatherer with new rows, for documents as they are now."""
+        """Return the same gatherer with new row numbers, for the current documents."""
         other = copy.copy(self)
         other.ranking = self._collection.ranking()
         return other

@@ -105,7 +105,7 @@ def _calibration(values: Mapping[str, Any], names: tuple[str, ...]) -> ListCalib
 
 def _card(ranker: Ranker, name: str) -> bytes:
     about = f"""A ranker by `linker rank train`: {len(ranker.forest.trees)} trees over {len(ranker.names)} features of
-a query and a candidate. It has learned what a link looks like in its training queries and knows no other
-kind of text or language."""
+a query and a candidate. It has learned what a link looks like in its training queries and is untested on other kinds of
+text and languages."""
     code = f'```sh\nlinker search DIR --text "…" --rerank {name}\n```'
     return card(name, about, code, {**ranker.about, **dataclasses.asdict(ranker.pool)}, "")

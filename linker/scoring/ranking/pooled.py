@@ -26,7 +26,7 @@ from linker.scoring.ranking.training import Training, TrainingLists, grow, lists
 
 NAME = "pooled"  # the name by which `--rerank` chooses it
 FOLDER = Path(__file__).with_name("pooled")
-TREES = 100  # more trees fit their training collections better, and others worse
+TREES = 100  # more trees fit the training collections better, and others worse
 BLEND = 1.0
 SHARE = 0.5  # assumed share of queries with a match in a collection about which nothing is known
 
@@ -76,7 +76,7 @@ def load() -> Ranker:
 
 
 def measured(pool: Pool, relevant: BoolArray, found: int) -> Training:
-    """Return linker's default ranker as if newly trained, with its figures on queries' candidates."""
+    """Return linker's default ranker like a newly trained one, with its figures on the queries' candidates."""
     ranker = load()
     figures: list[float] = []
     for scores in (ranker.scores(pool), np.broadcast_to(-np.arange(relevant.shape[1]), relevant.shape)):

@@ -35,7 +35,7 @@ class RankedSearch:
         self._gatherer = Gatherer(collection, ranker.pool, embed if ranker.encoder else None)
 
     def search(self, texts: Sequence[str], k: int, where: Filter | None = None) -> Answer:
-        """Return each text's top k, scored by P(link) for texts asked together. Raises BackendUnavailableError."""
+        """Return each text's top k, scored by P(link) if they are a batch. Raises BackendUnavailableError."""
         gatherer = self._gatherer.again()
         parts = [
             self.ranker.rank(gatherer.gather(texts[start : start + BATCH], where))
@@ -67,7 +67,7 @@ class RankedSearch:
 
 
 def followed(answer: Answer, first: Answer, k: int) -> Answer:
-    """Return an answer's hits, then the first stage's others in its order, with scores −1, −2, …: k in total."""
+    """Return an answer's hits, then the first stage's other hits in order, with scores −1, −2, …: k in total."""
     hits = []
     for ranked, before in zip(answer.hits, first.hits, strict=True):
         seen = set(ranked.ids)

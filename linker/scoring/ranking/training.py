@@ -36,7 +36,7 @@ PARAMETERS = {
 
 @dataclass(frozen=True)
 class TrainingLists:
-    """Candidates with their comparing features, one list after the other: x [m, f], sizes [n], relevant (bool [m])."""
+    """Lists of candidates with all their features, end to end: x [m, f], sizes [n], relevant (bool [m])."""
 
     x: Float32Array
     sizes: Int64Array

@@ -125,7 +125,7 @@ def test_a_tiny_m2m100_translates_in_batches_of_any_size(tiny_m2m100: Path) -> N
     whole = ModelTranslator(str(tiny_m2m100), max_length=8).translate(texts, "en", "fr")
     assert len(whole) == 3
     assert ModelTranslator(str(tiny_m2m100), batch_size=1, max_length=8).translate(texts, "en", "fr") == whole
-    with pytest.raises(InputError, match=r"does not know the language 'xx'; it knows en, fr"):
+    with pytest.raises(InputError, match=r"does not support the language 'xx'; it supports en, fr"):
         load_translator(tiny_m2m100).translate(texts, "en", "xx")
 
 
@@ -155,7 +155,7 @@ def test_m2m100_with_its_own_tokenizer(tiny_m2m100: Path, tmp_path: Path) -> Non
     assert len(french) == 2
     assert french != german
     assert not any("__" in text for text in french)  # the language token is not part of the translation
-    with pytest.raises(InputError, match="does not know the language 'tlh'"):
+    with pytest.raises(InputError, match="does not support the language 'tlh'"):
         translator.translate(["the cat"], "en", "tlh")
 
 

@@ -60,7 +60,7 @@ class ResetBeforeGru(nn.Module):
 
 
 def masked_pool(states: Tensor, mask: Tensor) -> Tensor:
-    """Return mean ⊕ max of `states` [B, L, H] where `mask`, bool [B, L]: [B, 2H]; zeros if nowhere."""
+    """Return mean ⊕ max of `states` [B, L, H] over the positions in `mask`, bool [B, L]: [B, 2H]; 0 if it has none."""
     inside = mask[..., None]
     mean = (states * inside).sum(1) / inside.sum(1).clamp(min=1)
     highest = states.masked_fill(~inside, -torch.inf).amax(1)

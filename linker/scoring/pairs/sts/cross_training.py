@@ -182,8 +182,8 @@ def figures(pairs: Sequence[Pair], scorer: PairScorer, batch_size: int = BATCH) 
 def figures_of(gold: Sequence[float], probabilities: npt.ArrayLike) -> dict[str, float]:
     """Return Spearman (average ranks), Pearson and MSE of the predictions against `gold` [n] / 5, and the accuracy.
 
-    Predictions are the expected grades and (suffix `_argmax`) the likeliest grades of `probabilities` [n, 6]. The
-    accuracy is the share of pairs whose likeliest grade is the one nearest to their score.
+    Predictions are the expected grades and (suffix `_argmax`) the most probable grades of `probabilities` [n, 6]. The
+    accuracy is the share of pairs whose most probable grade is the one nearest to their score.
     """
     similarities = np.asarray(gold, np.float64) / TOP
     result = {}
@@ -207,7 +207,7 @@ def augmented(pairs: Sequence[Pair], translator: Translator, source: str, via: s
 
 
 def split_dev(pairs: Sequence[Pair], share: float, seed: int) -> tuple[list[Pair], list[Pair]]:
-    """Hold out a random share of the pairs as dev, by item; return the rest and the dev pairs, both in their order.
+    """Hold out a random share of the pairs as dev, by item; return the rest and the dev pairs, both in order.
 
     No text or id of a dev pair is in the rest: a pair in several languages has one id, and a sentence may be in many
     pairs. Dev has at most the share, or less if the items do not fit it exactly. Raises InputError if none fits.

@@ -59,7 +59,7 @@ class Regression:
         """Return the weights [f] and the offset for evidence [n, f] and grades [n]; `cosines` are encoders' columns.
 
         Similarity measures can only raise a grade, and the penalty shrinks the weights towards a regression over the
-        encoders' cosines alone: both generalise to other kinds of pairs.
+        encoders' cosines alone: both help it generalise to other kinds of pairs.
         """
         if self.products:
             return ridge(found, gold, self.penalty)

@@ -80,7 +80,7 @@ def new_scorer(recipe: Recipe) -> PairScorer:
 def fit(recipe: Recipe, pairs: Sequence[Pair], dev: Sequence[Pair], log: Log) -> tuple[PairScorer, FitReport]:
     """Train a scorer on pairs and, with a translator, their back-translations; keep the best epoch on dev.
 
-    Raises InputError like `new_scorer`; LinkerError if the loss is not finite.
+    Raises InputError as `new_scorer` does; LinkerError if the loss is not finite.
     """
     scorer = new_scorer(recipe)
     more: list[Pair] = []

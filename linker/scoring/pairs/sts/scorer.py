@@ -38,7 +38,7 @@ def expected_value(probabilities: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 
 def argmax_value(probabilities: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Return the likeliest grade / 5 of distributions [n, 6], float64 [n]."""
+    """Return the most probable grade / 5 of distributions [n, 6], float64 [n]."""
     return np.asarray(np.argmax(probabilities, axis=1) / TOP, np.float64)
 
 

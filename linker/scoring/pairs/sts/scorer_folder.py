@@ -138,9 +138,8 @@ def _card(scorer: PairScorer, kind: str, name: str, notes: str) -> bytes:
     parameters = sum(p.numel() for p in scorer.module.parameters())
     described = scorer.describe()
     about = f"""A {FORMATS[kind]} on the backbone `{described["backbone"]}`: {parameters:,} parameters.
-It takes two texts and gives a distribution over the grades 0 (unrelated) to 5 (the same).
-It knows no other kind of pair, language or time than its training pairs, and repeats their
-biases and those of its backbone."""
+It takes two texts and gives a distribution over the grades 0 (unrelated) to 5 (the same). It is untested on other kinds
+of pairs, languages and periods than those in training, and repeats their biases and those of its backbone."""
     code = f"""```sh
 linker sts predict {name} pairs.jsonl
 linker search DIR --text "…" --rerank {name}

@@ -73,7 +73,7 @@ def test_pairs_that_are_left_out_are_counted_and_have_no_score(setting: Path, tm
         '{"_id": "s", "text1": "Acme in London", "text2": "Acme grows in London"}', encoding="utf-8"
     )
     done = linker("similarity", "predict", model, path, "--json")
-    assert "1 pair has an article of fewer than 10 words: a less sure score" in done.stderr
+    assert "1 pair has an article of fewer than 10 words: a less reliable score" in done.stderr
     assert 1 <= json.loads(done.stdout)["score"][0] <= 4
 
 
