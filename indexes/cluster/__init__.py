@@ -1,4 +1,4 @@
-"""Indexes on Elasticsearch and OpenSearch: BM25 and vectors next to a directory, or a whole index alone."""
+"""Indexes on Elasticsearch and OpenSearch: BM25 and vectors next to a directory, or a whole index without one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The abilities of an index on a cluster, and the errors for unsupported operations."""
+"""The operations that an index on a cluster supports, and the errors for the others."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from indexes.kinds import AUTO, kinds_on
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """A backend's abilities for indexes without a directory; `vectors`: its kinds by the name given in a build."""
+    """What a backend supports without a directory; `vectors`: the kind of vectors for each name that a build takes."""
 
     name: str
     vectors: dict[str, str]
 
 
 REFUSALS = {  # unsupported operations, with the reason and the alternative
-    "`keep`": "a change is visible at once, so that there are no older generations: take snapshots of the "
+    "`keep`": "a change is visible at once, so there are no older generations: take snapshots of the "
     "cluster instead",
     "backups": "its documents are in the servers' files: take a snapshot of its indexes, NAME-*, with the cluster's "
     "own API",
@@ -51,10 +51,10 @@ def refused(address: Address, what: str) -> IndexesError:
 
 
 def vectors_of(address: Address, asked: str) -> str:
-    """Return the kind of vectors that a build names by `asked`. Raises IndexesError if there is none."""
+    """Return the kind of vectors that a build asks for as `asked`. Raises IndexesError if it is not supported."""
     by = abilities_of(address)
     if asked not in by.vectors:
         raise IndexesError(
-            f"{address} cannot have the vectors {asked!r}: choose one of {', '.join(sorted(by.vectors))}"
+            f"{address} does not support the vectors {asked!r}: choose one of {', '.join(sorted(by.vectors))}"
         )
     return by.vectors[asked]

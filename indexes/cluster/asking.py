@@ -1,4 +1,4 @@
-"""Queries to a cluster while one of its nodes is down: retried if another node has a copy, never answered in part."""
+"""Searches that tolerate a node that is down: they are retried if another node has a copy, and are never partial."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
 
 PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # seconds between tries
-ANY_COPY = 60.0  # seconds for which any copy may answer after the preferred copy has failed to answer
+ANY_COPY = 60.0  # seconds for which any copy may answer after the preferred copy has timed out
 
 T = TypeVar("T")
 
@@ -43,8 +43,8 @@ class Asking:
     def patiently(self, ask: Callable[[], T], seconds: float | None = None) -> T:
         """Return the result of `ask`, which is retried while it raises PassingError, for at most `seconds`.
 
-        The default is a search's limit: six if there are replicas; otherwise no other node can answer, and `ask` is
-        called once. Raises the last PassingError.
+        The default suits a search: six seconds if there are replicas; without them, no other node could answer, so
+        `ask` is called once. Raises the last PassingError.
         """
         if seconds is None:
             seconds = sum(PAUSES) if self._settings.replicas else 0.0
@@ -59,13 +59,13 @@ class Asking:
         raise AssertionError("the pauses never end")
 
     def ping(self, index: str) -> None:
-        """Check that the index would answer a search; if not, quickly raise the client's errors."""
+        """Check, with a short timeout, that the index would answer a search. Raises the client's errors if not."""
         self._client.options(max_retries=0, request_timeout=PING_SECONDS).search(
             index=index, size=0, terminate_after=1, track_total_hits=False, allow_partial_search_results=False
         )
 
     def check(self, answer: Mapping[str, Any]) -> None:
-        """Raise PassingError if an answer reports missing shards."""
+        """Raise PassingError if a response reports failed shards."""
         shards = answer.get("_shards", {})
         if shards.get("failed"):
             raise PassingError(
@@ -74,10 +74,10 @@ class Asking:
             )
 
     def msearch(self, index: str, bodies: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """Return the complete answer to each search: its `hits`, and its `aggregations` if requested.
+        """Return the complete response to each search: its `hits`, and its `aggregations` if requested.
 
         With replicas, a search whose node died is sent again, because another node has a copy. Raises
-        BackendUnavailableError if the answer is missing or partial, IndexesError if a search is rejected.
+        BackendUnavailableError if a response is missing or partial, IndexesError if a search is rejected.
         """
         answers = self._search(index, bodies) if bodies else []
         for pause in PAUSES if self._settings.replicas else ():
@@ -90,7 +90,7 @@ class Asking:
         return [self._whole_answer(answer) for answer in answers]
 
     def _search(self, index: str, bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Return the answers. The time limit is per search: if all take longer, they are retried in halves."""
+        """Send searches. The time limit is for one search: if several together take longer, retry them in halves."""
         dialect, middle = DIALECTS[self._settings.server], len(bodies) // 2
         with dialect.errors(self._settings):
             try:
@@ -98,11 +98,11 @@ class Asking:
             except dialect.timed_out():
                 if not middle:
                     raise
-                self.ping(index)  # raises if the server hangs, so that it gets no more time
+                self.ping(index)  # raises if the server hangs: then retrying would only take longer
         return [*self._search(index, bodies[:middle]), *self._search(index, bodies[middle:])]
 
     def _whole(self, index: str, bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Return the answers; if the preferred copies hang, as on a node that is cut off, any copy may answer."""
+        """Send one request; if the preferred copies hang, as on a node that is cut off, let any copy answer."""
         if not self._settings.replicas:
             return self._post(self._client, index, bodies, self._preference)
         if time.monotonic() < self._any_until:
@@ -146,7 +146,7 @@ class Asking:
 
 
 def hits_of(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the hits of a search: `sort`, the sort values, and `fields`, the stored fields requested."""
+    """Return the hits in a response, each with its `sort` values and the stored `fields` that were requested."""
     found: list[Mapping[str, Any]] = answer.get("hits", {}).get("hits", [])
     return found
 

@@ -54,17 +54,14 @@ def open_retrievers(manifest: Manifest, rows: Rows) -> tuple[Breaker, RowSearch 
 
 
 def has_field(text: object, field: str) -> bool:
-    """Return whether a document on the server can be filtered by this metadata field.
-
-    Raises BackendUnavailableError.
-    """
+    """Return whether any document on the server has this metadata field. Raises BackendUnavailableError."""
     if not isinstance(text, Breaker) or not isinstance(text.side, ClusterText) or text.is_open:
-        raise BackendUnavailableError("the server is not asked for its fields")
+        raise BackendUnavailableError("the server is not available, so its fields are unknown")
     return text.side.index.has_field(field)
 
 
 def phrases(text: object, analysis: AnalysisSettings, rows: Rows) -> ClusterPhrases:
-    """Return a text retriever's search for phrases, which finds `rows`. Raises BackendUnavailableError."""
+    """Return the phrase search of a text retriever over `rows`. Raises BackendUnavailableError."""
     if isinstance(text, Unavailable):
         raise text.error
     assert isinstance(text, Breaker)
@@ -74,7 +71,7 @@ def phrases(text: object, analysis: AnalysisSettings, rows: Rows) -> ClusterPhra
 
 
 class ServerText:
-    """The TextIndex on the server for the collection's writer. Raises IndexesError for an unknown language."""
+    """The TextIndex by which a collection's writer updates the server. Raises IndexesError for an unknown language."""
 
     def __init__(self, manifest: Manifest, rows: Rows, index: ClusterIndex, renumbered: bool = False) -> None:
         """`renumbered`: whether `index` replaces an index with a different row numbering."""
@@ -86,7 +83,7 @@ class ServerText:
 
     @classmethod
     def resume(cls, manifest: Manifest, rows: Rows) -> ServerText:
-        """Resume from a commit, without an interrupted writer's leftovers. Raises IndexesError."""
+        """Open the index as of the last commit, deleting an interrupted writer's leftovers. Raises IndexesError."""
         writer = cls(manifest, rows, ClusterIndex(ElasticSettings.from_json(manifest.elastic)))
         try:
             writer._clean()
@@ -105,7 +102,7 @@ class ServerText:
         count = index.clean(manifest.rows, self._rows.dead, manifest.documents)
         if count != manifest.documents:
             raise BackendUnavailableError(
-                f"{index.settings.index} holds {count} of {manifest.documents} documents: "
+                f"{index.settings.index} has {count} of {manifest.documents} documents: "
                 "restore them with `linker index rebuild`"
             )
 
@@ -136,7 +133,7 @@ class ServerText:
         self.add_documents([Document(i, t, "", m) for i, t, m in zip(ids, texts, values, strict=True)])
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove a batch, all or nothing; the server follows at `settle`. Raises UnknownIdError for an unknown id."""
+        """Remove a batch, all or nothing; `settle` removes it from the server. Raises UnknownIdError."""
         self._removed.append(self._rows.remove(ids))
 
     def search(
@@ -161,13 +158,13 @@ class ServerText:
             self._dirty = False
 
     def write(self, name: str) -> dict[str, FileRecord]:
-        """Wait until the server has every addition; return no files. Raises BackendUnavailableError."""
+        """Wait until the server has every addition; there are no files to return. Raises BackendUnavailableError."""
         self.commit()
         faults.point("text.committed")
         return {}
 
     def renumbered(self, rows: Rows) -> ServerText:
-        """Close this index and return an empty one next to it, for renumbered rows."""
+        """Close this index, and return a new, empty one for renumbered rows."""
         self.close()
         old = self.index.settings
         stem, _, number = old.index.partition(".")
@@ -186,7 +183,7 @@ class ServerText:
             self._removed.clear()
 
     def settle(self) -> None:
-        """After the commit, delete its removed rows and an old numbering; if the server fails, a later call does it."""
+        """Delete removed rows and an old numbering after a commit; if the server fails, a later call does so."""
         faults.point("elastic.settle")
         with contextlib.suppress(BackendUnavailableError):
             self._delete()
@@ -203,7 +200,7 @@ def rebuild(directory: Path, changes: dict[str, Any]) -> Manifest:
     """Fill a new index from the directory's documents, replace the old one in one step, and return the manifest.
 
     Searches continue meanwhile. `changes` are new values for ElasticSettings (urls, shards, replicas), which are
-    stored in the manifest. Raises IndexesError if the collection has no part on a server,
+    stored in the manifest. Raises IndexesError if no part of the collection is on a server,
     BackendUnavailableError if the server does not answer or documents are lost.
     """
     with storage.write_lock(directory):
@@ -220,7 +217,9 @@ def rebuild(directory: Path, changes: dict[str, Any]) -> Manifest:
             _fill(index, manifest, documents, rows)
             index.flush()
             if (count := index.count()) != manifest.documents:
-                raise BackendUnavailableError(f"{count} of {manifest.documents} documents arrived: try again")
+                raise BackendUnavailableError(
+                    f"only {count} of {manifest.documents} documents arrived: try again"
+                )
             index.promote()
             remember(settings)
         finally:

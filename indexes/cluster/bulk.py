@@ -1,4 +1,4 @@
-"""Parallel bulk writes with a bound on requests in flight; only failed operations are sent again."""
+"""Parallel bulk writes with a limit on requests in flight; only failed operations are sent again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from indexes.interface import BackendUnavailableError, IndexesError
 CHUNK_BYTES = 4 << 20
 CHUNK_OPERATIONS = 2000
 RETRIED = (*BUSY, 500)
-# Failures that pass: the node has lost its copy, but another node has one; the index is being rebuilt.
+# Temporary failures: the node has lost its copy, but another node has one; the index is being rebuilt.
 PASSING = ("shard_not_found", BLOCKED)
 CONFLICT = 409  # the index has this version of the document, or a later one
 
@@ -54,9 +54,9 @@ class BulkSettings:
 
 
 class Bulk:
-    """Collects operations into requests. Operations must be idempotent: if an answer is lost, it is sent again.
+    """Collects operations into requests. They must be idempotent: if a response is lost, the request is sent again.
 
-    An operation that arrives too late, because the index has a later version, has nothing left to do.
+    An operation that arrives too late, because the index has a later version of the document, counts as done.
     """
 
     def __init__(self, send: Send, settings: BulkSettings | None = None) -> None:
@@ -79,7 +79,7 @@ class Bulk:
             self._submit()
 
     def flush(self) -> None:
-        """Send the queue, wait for acknowledgement. Raises BackendUnavailableError, IndexesError if refused."""
+        """Send the queue and wait for acknowledgement. Raises BackendUnavailableError, IndexesError if refused."""
         if self._waiting:
             self._submit()
         sent, self._sent = self._sent, []
@@ -142,7 +142,7 @@ class Bulk:
 def _is_done(operation: Operation, outcome: BulkOutcome) -> bool:
     """Return whether an operation had no effect because it is done: a later version exists, or the document is gone.
 
-    If a document is missing, the answer gives no reason; if the index is missing, it does.
+    If a document is missing, the response gives no reason; if the index is missing, it gives one.
     """
     if outcome.status == CONFLICT:
         return True

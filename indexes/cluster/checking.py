@@ -1,7 +1,7 @@
-"""Whether an index on a cluster is complete: by counts over all documents, and by reading a sample.
+"""Check whether an index on a cluster is complete, by counting all documents and reading a sample.
 
-An index without a directory is sampled at random, and searches must find the sample; otherwise it is compared with
-the directory.
+Without a directory, searches must find every document of a random sample; otherwise, the index is compared with the
+directory.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MOST_TERMS = 500  # maximum number of a document's terms in a query, since serve
 
 
 class CheckReport(NamedTuple):
-    """What a check found: `damage`, one line each, harmless `notes`, and how many documents it counted and read."""
+    """The result of a check: `damage` and harmless `notes`, one line each; how many documents it counted and read."""
 
     damage: list[str]
     notes: list[str]
@@ -48,11 +48,11 @@ def check(
 ) -> CheckReport:
     """Check an index on a cluster; other writers may be active.
 
-    If a number of `documents` is given, it must be exact. All must have an id, a stamp and, with an encoder, a
-    vector. Of a random sample (by `seed`), each document must be readable, have its stamp as its version, and be
-    found by each of its terms, including its metadata terms. Shards that are missing have RECOVERY seconds to come
-    back, as after the start of a node. Raises IndexesError if there is no index, BackendUnavailableError if the
-    server does not answer, or keeps recovering.
+    There must be exactly `documents` documents, unless it is None. All must have an id, a stamp and, with an encoder,
+    a vector. Each document of a random sample (drawn with `seed`) must be readable, have its stamp as its version, and
+    be found by each of its terms, including its metadata terms. Missing shards have RECOVERY seconds to come back, for
+    example after the start of a node. Raises IndexesError if there is no index, BackendUnavailableError if the server
+    does not answer, or keeps recovering.
     """
     state = state_at(address)
     settings = ElasticSettings.of(address, state.shards, state.replicas)
@@ -68,7 +68,7 @@ def _checked(
 ) -> CheckReport:
     name, health = index.name, _settled(index)
     missing, waiting = health["missing"], health["waiting"]
-    notes = [f"{name}: {waiting} copies of shards are not there (yet)"] if waiting else []
+    notes = [f"{name}: {waiting} copies of shards are not available (yet)"] if waiting else []
     if missing:
         return CheckReport(
             [f"{name}: {missing} of its {index.settings.shards} shards are missing"], notes, 0, 0
@@ -81,15 +81,15 @@ def _checked(
 
 
 def _settled(index: ClusterIndex) -> dict[str, int]:
-    """Return an index's health, without missing shards or after RECOVERY. Raises BackendUnavailableError."""
+    """Return an index's health once no shard is missing, or after RECOVERY seconds. Raises BackendUnavailableError."""
     end, health = time.monotonic() + RECOVERY, index.health()
     while health["missing"] and time.monotonic() + PAUSE < end:
         time.sleep(PAUSE)
         health = index.health()
     if health["missing"] and health["recovering"]:
         raise BackendUnavailableError(
-            f"{index.name} is recovering: {health['missing']} of its {index.settings.shards} shards are not there yet: "
-            "verify it again in a few minutes"
+            f"{index.name} is recovering: {health['missing']} of its {index.settings.shards} shards are not available "
+            "yet: verify it again in a few minutes"
         )
     return health
 
@@ -108,7 +108,7 @@ def _unfound(index: ClusterIndex, manifest: Manifest, sources: Sequence[Mapping[
     for hit in sources:
         document = mapping.document_of(hit["_source"], index.name)
         if hit["_id"] != mapping.key_of(document.id) or hit["_version"] != hit["_source"].get("stamp"):
-            yield f"{index.name}: document {document.id!r} has another id or stamp than its place"
+            yield f"{index.name}: document {document.id!r} is stored under another id or version"
             continue
         documents.append((document, int(hit["_version"])))
         queries.append(_found_by(document, hit["_id"], analysis))
@@ -131,7 +131,7 @@ def _found_by(document: Document, key: str, analysis: Analysis) -> dict[str, Any
 
 
 def compare(directory: Path, manifest: Manifest, sample: int = SAMPLE) -> CheckReport:
-    """Compare the server with the directory: all counts, and the content of `sample` documents spread over it.
+    """Compare the server with the directory: all counts, and the content of `sample` evenly spaced documents.
 
     Rows outside the commit are not damage: a writer is active or was interrupted, and searches skip them.
     Raises BackendUnavailableError if the server does not answer.

@@ -35,17 +35,17 @@ BLOCKED = "index write (api)"  # in the server's reason for refusing writes to a
 REMEDIES = {
     "disk usage exceeded": FULL,
     "No space left": FULL,
-    BLOCKED: "the index is being rebuilt, and takes changes again when `linker index rebuild` has ended; if that was "
+    BLOCKED: "the index is being rebuilt, and accepts changes after `linker index rebuild` has ended; if that was "
     "interrupted, run it again",
     "master": ALONE,
     "cluster_manager": ALONE,
     "cluster-manager": ALONE,
 }
-REMEDY = "try again, and see its /_cluster/health"
+REMEDY = "try again, and see /_cluster/health on the server"
 
 
 class PassingError(BackendUnavailableError):
-    """The server was busy or failed, or a shard had no copy: if there are replicas, one will soon take its place."""
+    """A temporary failure: the server was busy or failed, or a shard has no copy until a replica takes its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def connect(settings: ElasticSettings, timeout: float | None = None) -> Elastics
 
 
 def seconds_of(settings: ElasticSettings) -> float:
-    """Return a search's time limit in seconds. Raises IndexesError if the environment's is not positive."""
+    """Return a search's time limit in seconds. Raises IndexesError if the environment variable is not positive."""
     name = f"{settings.prefix}TIMEOUT"
     text = os.environ.get(name, "")
     try:
@@ -169,7 +169,7 @@ def authorization(settings: ElasticSettings) -> str:
     key, user, password = (_secret(f"{prefix}{name}") for name in ("API_KEY", "USER", "PASSWORD"))
     if key and settings.server != "elastic":
         raise IndexesError(
-            f"{prefix}API_KEY is set, and {settings.product} takes no keys: use {_ways(settings)}"
+            f"{prefix}API_KEY is set, but {settings.product} accepts no API keys: use {_ways(settings)}"
         )
     if key and user:
         raise IndexesError(f"both {prefix}API_KEY and {prefix}USER are set: use one of them")
@@ -177,7 +177,7 @@ def authorization(settings: ElasticSettings) -> str:
         raise IndexesError(f"{prefix}API_KEY contains characters that no API key has: give its encoded form")
     if ":" in user:
         raise IndexesError(
-            f"{prefix}USER holds a colon, which user names must not contain: give the name alone"
+            f"{prefix}USER contains a colon, which user names must not have: give the name alone"
         )
     if key:
         return f"ApiKey {key}"
@@ -193,7 +193,7 @@ def authority(settings: ElasticSettings) -> str | None:
     """Return the file of the certificate authority. Raises IndexesError if it does not exist."""
     file = os.environ.get(f"{settings.prefix}CA") or None
     if file and not Path(file).is_file():
-        raise IndexesError(f"{settings.prefix}CA names no file: {file}")
+        raise IndexesError(f"{settings.prefix}CA names a file that does not exist: {file}")
     return file
 
 
@@ -212,7 +212,7 @@ def _secret(variable: str) -> str:
 
 @contextlib.contextmanager
 def elastic_errors(settings: ElasticSettings) -> Iterator[None]:
-    """Turn the client's errors into BackendUnavailableError if they may pass, IndexesError if not."""
+    """Turn the client's errors into BackendUnavailableError if they may be temporary, IndexesError if not."""
     from elasticsearch import ApiError, TransportError, UnsupportedProductError
 
     try:
@@ -240,10 +240,10 @@ def no_answer(settings: ElasticSettings, kind: str, said: str) -> BackendUnavail
 
 
 def not_the_product(settings: ElasticSettings) -> BackendUnavailableError:
-    """Return the error for a server of another product than its address says."""
+    """Return the error for a server that is not the product that its address names."""
     others = " or ".join(f"{key}+ for {name}" for key, name in PRODUCTS.items() if key != settings.server)
     return BackendUnavailableError(
-        f"the server at {', '.join(settings.urls)} is not {settings.product}: an address begins with {others}"
+        f"the server at {', '.join(settings.urls)} is not {settings.product}: begin its address with {others}"
         if settings.stateless
         else f"the server at {', '.join(settings.urls)} is not {settings.product}"
     )
@@ -253,10 +253,10 @@ def api_error(settings: ElasticSettings, status: int, reason: str) -> IndexesErr
     """Return the error for an HTTP status: BackendUnavailableError if the server is at fault, else IndexesError."""
     where, index = settings.where, settings.index
     if status in (401, 403) and "cluster_block" not in reason:
-        return BackendUnavailableError(f"{where} refuses us ({status}): set {_ways(settings)}")
+        return BackendUnavailableError(f"{where} refuses access ({status}): set {_ways(settings)}")
     if status == 400 and ("[index.knn" in reason or "[knn_vector]" in reason):
         return IndexesError(
-            f"{where} has no k-NN plugin, which holds the vectors: install it, or build with `encoder` none"
+            f"{where} has no k-NN plugin, which vectors require: install it, or build with `encoder` none"
         )
     if status == 404:
         remedy = "restore it with `linker index rebuild`, or build the index again"

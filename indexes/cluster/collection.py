@@ -40,10 +40,10 @@ from indexes.text.linear import FULL_TEXT, LinearText
 
 
 class RemoteCollection:
-    """One generation on a cluster, opened for search; later additions and deletions are seen."""
+    """One generation on a cluster, opened for search; later additions and deletions are visible."""
 
     def __init__(self, address: Address, state: State, on_failure: OnFailure = "degrade") -> None:
-        """Raise DamagedError, FormatVersionError if the stored manifest cannot be read."""
+        """Open a generation. Raises DamagedError or FormatVersionError if the stored manifest cannot be read."""
         self.directory, self.address, self.state = Path(str(address)), address, state
         settings = ElasticSettings.of(address, state.shards, state.replicas)
         self.index = index = ClusterIndex(settings, state.name)
@@ -76,7 +76,7 @@ class RemoteCollection:
     def matching(self, where: Filter | None = None, after: str = "") -> Iterator[Document]:
         """Yield the documents that pass the filter, in the order of their stamps, as of one point in time.
 
-        With `after`, only those that follow that document. Raises UnknownIdError if there is none.
+        With `after`, the id of a document, yield only those that follow it. Raises UnknownIdError if it is unknown.
         """
         clauses, place = self._text.clauses(where), None
         if after:
@@ -114,21 +114,21 @@ class RemoteCollection:
         return [ids[row] for row in rows.tolist()]
 
     def _documents(self, ranking: HybridIndex, rows: RowArray) -> list[Document]:
-        """Return the documents in `rows` (int64 [n]) of `ranking` as last written; one deleted since is empty."""
+        """Return the documents in `rows` (int64 [n]) of `ranking` as last written; those deleted since are empty."""
         ids = self._ids(ranking, rows)
         found = self.documents.read(ids)
         return [found.get(id_, Document(id_, "")) for id_ in ids]
 
     @contextlib.contextmanager
     def stored(self, folder: str) -> Iterator[Path]:
-        """Yield a local copy of a folder stored in the index, while the context lasts. Raises DamagedError."""
+        """Provide a local copy of a folder stored in the index, deleted on exit. Raises DamagedError."""
         with tempfile.TemporaryDirectory(prefix="linker-") as name:
             files.get(self.index, self.manifest.files, folder, Path(name))
             yield Path(name)
 
     @property
     def backend(self) -> str:
-        """The kind of server."""
+        """The kind of server: "elastic" or "opensearch"."""
         return self.address.server
 
     @property
@@ -154,7 +154,7 @@ class RemoteCollection:
         return LinearText({FULL_TEXT: index.scorer()}, analysis, bm25)
 
     def ranking(self) -> HybridIndex:
-        """Return the retrievers, which number only the documents that they find or are asked for."""
+        """Return a HybridIndex that numbers only the documents that it finds or looks up."""
         return self.hybrid.meeting()
 
     def check_fields(self, where: Filter) -> None:

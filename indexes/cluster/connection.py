@@ -47,7 +47,7 @@ class Connection:
         timeout: float | None = None,
         bulk: BulkSettings | None = None,
     ) -> None:
-        """Create the client of the generation `at`, by default the alias's; sends nothing. Raises like `connect`."""
+        """Create a client for the generation `at` (default: the alias's), sending nothing. Raises like `connect`."""
         self.settings, self.name = settings, at or settings.index
         self.dialect = DIALECTS[settings.server]
         self.client: Elasticsearch = self.dialect.connect(settings, timeout)
@@ -69,7 +69,7 @@ class Connection:
         self.client.close()
 
     def sending(self, index: str = "") -> Bulk:
-        """Return the sender of operations to `index`, by default to this index."""
+        """Return a bulk writer to `index`, by default to this index."""
         return Bulk(lambda lines: self._send(lines, index or self.name), self._bulk_settings)
 
     def _send(self, lines: Sequence[bytes], index: str) -> Sequence[BulkOutcome]:
@@ -85,7 +85,7 @@ class Connection:
         return [BulkOutcome(i["status"], reason_of(i["error"]) if "error" in i else "") for i in items]
 
     def flush(self) -> None:
-        """Wait until the queue is acknowledged, then make it visible. Raises what `Bulk.flush` raises."""
+        """Wait until the queue is acknowledged, then make it visible. Raises the same errors as `Bulk.flush`."""
         self.bulk.flush()
         self.refresh()
 
@@ -105,8 +105,8 @@ class Connection:
         primaries = int(health["active_primary_shards"])
         if primaries < self.settings.shards or done < int(health["active_shards"]):
             raise PassingError(
-                f"{self.settings.index} has {primaries} of its {self.settings.shards} shards now: what was "
-                f"acknowledged is safe, but searches may not find it yet; {REMEDY}"
+                f"{self.settings.index}: only {primaries} of {self.settings.shards} shards are available, so "
+                f"searches may not find documents yet; those acknowledged are safe: {REMEDY}"
             )
 
     def health(self) -> dict[str, int]:
@@ -132,12 +132,12 @@ class Connection:
             state = self._near.cluster.state(metric="master_node", local=True, filter_path="master_node").body
         if isinstance(state, dict) and state.get("master_node", "") is None:
             raise NoMasterError(
-                f"{self.settings.where} has no master now, so that its documents may be "
+                f"{self.settings.where} has no master now, so its documents may be "
                 f"outdated: {REMEDIES['master']}"
             )
 
     def msearch(self, bodies: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """Return the answer to each search, like `Asking.msearch`. Raises BackendUnavailableError, IndexesError."""
+        """Return the response to each search, like `Asking.msearch`. Raises BackendUnavailableError, IndexesError."""
         return self._asking.msearch(self.name, bodies)
 
     def count(self, query: Mapping[str, Any] | None = None) -> int:

@@ -27,9 +27,10 @@ DOT = "Math.max(0.0, dotProduct(params.q, 'vector') + 1.0)"  # a score must not 
 class Dialect:
     """The protocol details of one server.
 
-    `fields` and `settings` return those of an index, given the dimension and the kind of its vectors. `score` is the
-    script that scores documents by their `vector`, and `cosines` reads its scores, float32 [n, k]; `near` is the clause
-    for a number of filtered candidates from each shard's graph; `read` is the script that returns a vector.
+    `fields` and `settings` return those of an index, given the dimension and the kind of its vectors. `score` returns
+    the script that scores documents by their `vector`, and `cosines` converts its scores, float32 [n, k]; `near`
+    returns the clause for a number of filtered candidates from each shard's graph; `read` is the script that returns a
+    vector.
     """
 
     connect: Callable[[ElasticSettings, float | None], Elasticsearch]

@@ -18,8 +18,9 @@ BLOCK, BLOCKS = 64, 512
 class RemoteDocuments:
     """Reads documents from the cluster; `named` is the index's name in errors.
 
-    The first access by row reads the ids of all documents, in the order of their stamps: a document that is written
-    later has no row, and one that is deleted later is empty. It raises IndexesError if there are more than MOST.
+    The first access by row reads the ids of all documents, in the order of their stamps. A document that is written
+    later has no row, and one that is deleted later is empty. That access raises IndexesError if there are more than
+    MOST documents.
     """
 
     def __init__(self, index: ClusterIndex, named: str) -> None:

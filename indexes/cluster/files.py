@@ -38,7 +38,7 @@ def put(index: ClusterIndex, folder: Path, place: str) -> dict[str, FileRecord]:
 
 
 def get(index: ClusterIndex, files: Mapping[str, FileRecord], place: str, into: Path) -> None:
-    """Write the files under `place` into a local folder. Raises DamagedError if one differs from the stored one."""
+    """Write the files under `place` into a local folder. Raises DamagedError if one differs from its record."""
     for name, record in files.items():
         if name.rpartition("/")[0] != place:
             continue
@@ -84,7 +84,7 @@ def _written(key: str, source: Mapping[str, Any]) -> Operation:
 
 
 def write(index: ClusterIndex, suffix: str, operations: Sequence[Operation]) -> None:
-    """Write to an index next to this one, with this suffix; it is created if it is missing."""
+    """Write to the auxiliary index with this suffix, which is created if it is missing."""
     name = f"{index.settings.index}{suffix}"
     with index.errors():
         if not index.client.indices.exists(index=name):

@@ -36,7 +36,7 @@ QUARANTINE, FILES = "-quarantine", "-files"
 
 
 class State(NamedTuple):
-    """A generation: its name, its stored manifest, the next stamp of its build, its shape and format."""
+    """A generation: its name, stored manifest, the next stamp of its build, its shards, replicas and format."""
 
     name: str
     stored: str
@@ -55,7 +55,7 @@ def new_name(stem: str) -> str:
 def check_name(name: str) -> str:
     """Return `name` if it can name an index in Elasticsearch. Raises IndexesError otherwise."""
     if not NAME.fullmatch(name):
-        raise IndexesError(f"cannot name an index {name!r}: use lower-case letters, digits, '-' and '_'")
+        raise IndexesError(f"{name!r} is not a valid index name: use lower-case letters, digits, '-' and '_'")
     return name
 
 
@@ -69,7 +69,7 @@ class ClusterIndex(IndexReads):
         timeout: float | None = None,
         bulk: BulkSettings | None = None,
     ) -> None:
-        """Raise IndexesError if the name is invalid. See `Connection`."""
+        """See `Connection`. Raises IndexesError if the name is invalid."""
         check_name(settings.index)
         super().__init__(settings, at, timeout, bulk)
 
@@ -85,7 +85,7 @@ class ClusterIndex(IndexReads):
         self._create(self._generation(1), dim, kind, bm25, {self.settings.index: {}})
 
     def start(self, manifest: Manifest, dim: int, kind: str, stamp: int) -> None:
-        """Create the first generation, which has no alias yet. Raises IndexesError if there is one."""
+        """Create the first generation, which has no alias yet. Raises IndexesError if it exists already."""
         self.name = self._generation(1)
         self._create(self.name, dim, kind, manifest.bm25)
         self.describe(manifest, stamp)
@@ -172,7 +172,7 @@ class ClusterIndex(IndexReads):
             return bool(self.client.indices.exists_alias(name=self.settings.index))
 
     def promote(self, followed: float = 0.0) -> None:
-        """Move the alias to this generation and delete the others: at once, or `followed` seconds later."""
+        """Move the alias to this generation, and delete the others at once or `followed` seconds later."""
         alias, new = self.settings.index, self.name
         with self.errors():
             names = self.client.indices.get(index=f"{alias}-g*", expand_wildcards="open").body
@@ -190,17 +190,17 @@ class ClusterIndex(IndexReads):
         self.name = alias
 
     def block_writes(self) -> None:
-        """Let the servers refuse all further writes to this generation, once those under way have ended."""
+        """Make the servers refuse further writes to this generation; those in progress finish first."""
         with self.errors():
             self.patient.indices.add_block(index=self.name, block="write")
 
     def allow_writes(self) -> None:
-        """Let the servers take writes to this generation again."""
+        """Make the servers accept writes to this generation again."""
         with self.errors():
             self.patient.indices.put_settings(index=self.name, settings={"index.blocks.write": None})
 
     def drop(self, numberings: bool = False) -> None:
-        """Delete every generation; with `numberings`, delete the index's other row numberings only."""
+        """Delete every generation; with `numberings`, delete only the index's other row numberings."""
         stem, _, _ = self.settings.index.partition(".")
         current = re.compile(rf"{re.escape(self.settings.index)}-g\d{{6}}")
         pattern = re.compile(rf"{re.escape(stem)}(\.\d+)?-g\d{{6}}")
@@ -234,12 +234,12 @@ class ClusterIndex(IndexReads):
         except (KeyError, TypeError, ValueError, AttributeError):
             raise not_the_product(self.settings) from None
         raise IndexesError(
-            f"{name!r} at {', '.join(self.settings.urls)} is not an index of linker that lives on the cluster: "
+            f"{name!r} at {', '.join(self.settings.urls)} is not an index of linker without a directory: "
             "choose another name"
         )
 
     def led_state(self, seconds: float) -> State | None:
-        """Return `state` from a node with a master, elected within `wait` seconds; raises NoMasterError, too."""
+        """Return `state` from a node that has a master, waiting `seconds` for an election. May raise NoMasterError."""
 
         def look() -> State | None:
             self.check_led()

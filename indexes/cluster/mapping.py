@@ -26,15 +26,15 @@ EARLIER = (
     "build it again"
 )
 LONGEST_VALUE = 200  # maximum characters of a metadata term; longer terms are replaced by their checksum
-# Twice the server's defaults, whose recall fell to .86 with many similar vectors.
+# Twice the server's defaults, whose recall fell to 0.86 with many similar vectors.
 LINKS = {"m": 32, "ef_construction": 200}
 LONGEST_ID = 500  # maximum bytes of an `_id`; Elasticsearch allows 512
-NOTHING = "."  # a term that the analysis never makes
+NOTHING = "."  # a term that the analysis never produces
 APART = 1e-4  # the length of the noise added to a vector before it enters a graph
 
 
 def dense_vectors(dim: int, kind: str) -> dict[str, Any]:
-    """Return Elasticsearch's fields for vectors of dimension `dim`; 0 leaves them out.
+    """Return Elasticsearch's fields for vectors of dimension `dim`, or none if it is 0.
 
     The vectors are normalised, so their inner product is the cosine; the similarity "cosine" would reject the zero
     vector of an empty text.
@@ -55,12 +55,12 @@ def mapping(
     alone: bool = False,
     fields: int = 0,
 ) -> dict[str, Any]:
-    """Return the index mapping, where `vectors` creates the fields for vectors of dimension `dim`; 0 leaves them out.
+    """Return the index mapping; `vectors` returns its fields for vectors of dimension `dim`, or none if it is 0.
 
     `terms` are stored, and `length` is their number, so that the top documents can be rescored. Next to a directory,
-    a document has the directory's `row`. If the index is `alone`, `document` is the whole document as a line of JSON,
-    so that it is read back unchanged, and `stamp` is its version, by which ties are sorted. `fields`: the number of
-    fields of BM25F, which have terms and lengths of their own.
+    a document has the directory's `row`. If the index is `alone` (has no directory), `document` is the whole document
+    as a line of JSON, so that it is read back unchanged, and `stamp` is its version, by which ties are sorted.
+    `fields`: the number of fields of BM25F, which have terms and lengths of their own.
     """
     unstored = ["vector", "near", "terms", "length"]  # not stored again in the JSON
     properties: dict[str, Any] = {
@@ -101,7 +101,7 @@ def written(document: Document, row: int, terms: Sequence[str], further: Further
 
 
 def written_alone(document: Document, stamp: int, terms: Sequence[str], further: Further) -> Operation:
-    """Return the operation that writes a document to an index alone, like `written`; the later `stamp` wins."""
+    """Return the operation, like `written`, that writes to an index without a directory; the later `stamp` wins."""
     source = {"stamp": stamp, **_common(document, terms, further)}
     values = {
         "id": document.id,
@@ -128,7 +128,7 @@ def deleted(row: int) -> Operation:
 
 
 def deleted_alone(id_: str, stamp: int) -> Operation:
-    """Return the operation that deletes a document from an index alone, unless its stamp is later by then."""
+    """Return the operation that deletes from an index without a directory, unless the document's stamp is later."""
     return Operation(_versioned("delete", id_, stamp))
 
 

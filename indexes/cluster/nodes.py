@@ -34,7 +34,7 @@ class RememberedNode(Urllib3HttpNode):
 
 
 class AnsweringFirst(RoundRobinSelector):
-    """Takes the nodes in turn, skipping those that did not answer recently as long as there are others."""
+    """Selects the nodes in turn, skipping those that did not answer recently as long as there are others."""
 
     def select(self, nodes: Sequence[BaseNode]) -> BaseNode:
         """Return the next node."""

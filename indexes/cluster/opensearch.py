@@ -36,22 +36,22 @@ if TYPE_CHECKING:
     from opensearchpy import Transport
 
 CONNECTIONS = 10  # connections kept open to each node
-# search parameters that go into the address, not into the body
+# search parameters that go into the URL, not into the body
 IN_ADDRESS = ("allow_partial_search_results",)
 
 
 class Reply(dict[str, Any]):
-    """An answer, as a mapping and as its own `body`."""
+    """A response: a mapping that is also its own `body`, as the responses of Elasticsearch's client have one."""
 
     @property
     def body(self) -> Mapping[str, Any]:
-        """The answer."""
+        """The response itself."""
         return self
 
 
 @dataclass(frozen=True)
 class OpenSearchClient:
-    """Sends requests, each for at most `seconds` per node that is tried."""
+    """Sends requests, with a timeout of `seconds` for each node that it tries."""
 
     transport: Transport
     seconds: float
@@ -72,13 +72,13 @@ class OpenSearchClient:
         return dataclasses.replace(self, transport=transport, seconds=request_timeout or self.seconds)
 
     def request(self, method: str, path: str, body: Any = None, **parameters: Any) -> Reply:
-        """Return the answer. Raises what opensearch-py raises."""
+        """Send a request and return its response. Raises opensearch-py's errors."""
         written = {name: _written(value) for name, value in parameters.items() if value is not None}
         answer = self.transport.perform_request(method, path, params=written, body=body, timeout=self.seconds)
         return Reply(answer or {})
 
     def exists(self, path: str) -> bool:
-        """Return whether there is something under a path. Raises what opensearch-py raises."""
+        """Return whether there is a resource at `path`. Raises opensearch-py's errors."""
         return bool(self.transport.perform_request("HEAD", path, timeout=self.seconds))
 
     @property
@@ -117,7 +117,7 @@ class OpenSearchClient:
         return self.request("POST", f"/{index}/_count", {"query": query} if query else None, **parameters)
 
     def open_point_in_time(self, *, index: str, keep_alive: str) -> Reply:
-        """Open a point in time; its `id` stands for it."""
+        """Open a point in time and return its `id`."""
         path = f"/{index}/_search/point_in_time"
         return Reply(id=self.request("POST", path, keep_alive=keep_alive)["pit_id"])
 
@@ -187,7 +187,7 @@ class Indices:
         return self.client.request("PUT", f"/{index}/_settings", settings)
 
     def add_block(self, *, index: str, block: str) -> Reply:
-        """Refuse all further requests of a kind to the index."""
+        """Block all further requests of one kind to the index, such as writes."""
         return self.client.request("PUT", f"/{index}/_block/{block}")
 
     def refresh(self, *, index: str) -> Reply:
@@ -215,7 +215,7 @@ class Cluster:
         return self.client.request("GET", f"/_cluster/health/{index}")
 
     def state(self, *, metric: str, local: bool, filter_path: str) -> Reply:
-        """Return the master known to a node, here called the cluster manager."""
+        """Return the master known to a node, which OpenSearch calls the cluster manager."""
         assert (metric, filter_path) == ("master_node", "master_node")
         manager = "cluster_manager_node"
         answer = self.client.request("GET", f"/_cluster/state/{manager}", local=local, filter_path=manager)
@@ -288,7 +288,7 @@ def _trusting(authority: str | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=authority)
     except ssl.SSLError:
-        raise IndexesError(f"{authority} holds no certificate: name the authority's, in PEM") from None
+        raise IndexesError(f"{authority} contains no certificate: give the authority's, in PEM") from None
 
 
 def _lines(lines: Sequence[bytes]) -> bytes:

@@ -1,4 +1,4 @@
-"""Searches whose answers are read page by page, and metadata filters as clauses: what both retrievers share."""
+"""The base of both retrievers: reads results page by page, and turns metadata filters into clauses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Query = Mapping[str, Any]
 
 
 class PagedSearch:
-    """Base of both retrievers: reads answers page by page; `numbers` turns their hits into rows."""
+    """Base of both retrievers: reads results page by page; `numbers` turns hits into rows."""
 
     def __init__(self, index: ClusterIndex, numbers: Numbers) -> None:
         self.index, self._numbers = index, numbers

@@ -15,7 +15,7 @@ from indexes.text.phrases import quoted
 
 @dataclass(frozen=True, slots=True)
 class PhraseFilter(Filter):
-    """A filter for documents that also have `phrases`: the terms of each phrase, separated by blanks."""
+    """A filter for documents that also have `phrases`: the terms of each phrase, separated by spaces."""
 
     phrases: tuple[str, ...] = ()
 
@@ -28,9 +28,10 @@ class RowPhraseFilter(RowFilter):
 
 
 class ClusterPhrases:
-    """Makes filters from quoted words, which an index's `analysis` turns into terms.
+    """Builds filters from quoted phrases, which an index's `analysis` turns into terms.
 
-    Next to a directory, `holding` asks the server for the rows (int64 [n]) with all of some phrases, of `count` rows.
+    For an index next to a directory of `count` rows, `holding` asks the server for the rows (int64 [n]) that have all
+    phrases of a filter.
     """
 
     def __init__(

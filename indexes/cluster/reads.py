@@ -22,7 +22,7 @@ SCANNED = "5m"  # how long the server keeps a point in time between two pages
 
 
 class IndexReads(Connection):
-    """Reads an index: by ids if it is alone, by rows next to a directory."""
+    """Reads an index: by row if there is a directory next to it, otherwise by id."""
 
     def fetch(self, rows: Sequence[int]) -> dict[int, dict[str, Any]]:
         """Return the stored fields and terms by row; missing rows are left out. Raises BackendUnavailableError."""
@@ -36,7 +36,7 @@ class IndexReads(Connection):
         return {int(doc["_id"]): doc["_source"] | {"terms": mapping.terms_of(doc)} for doc in found}
 
     def versions(self, ids: Sequence[str]) -> dict[str, int]:
-        """Return the stamp of each existing id in `ids`, as last written, visible or not."""
+        """Return the stamp of each existing id in `ids`, as last written, even if searches do not see it yet."""
         found: dict[str, int] = {}
         for docs, part in self._read(ids, source=False):
             found |= {id_: doc["_version"] for id_, doc in zip(part, docs, strict=True) if doc.get("found")}
@@ -57,7 +57,7 @@ class IndexReads(Connection):
             yield self._asking.patiently(functools.partial(self._documents, part, source)), part
 
     def _documents(self, ids: Sequence[str], source: bool) -> list[dict[str, Any]]:
-        """Return the server's answer for each id. Raises PassingError if it cannot say whether a document exists."""
+        """Return the server's result for each id. Raises PassingError if it cannot say whether a document exists."""
         with self.errors():
             keys = [mapping.key_of(id_) for id_ in ids]
             docs: list[dict[str, Any]] = self.client.mget(index=self.name, ids=keys, source=source)["docs"]
@@ -98,7 +98,7 @@ class IndexReads(Connection):
     ) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield the id of each visible document that matches all `clauses`, and with `source` its stored fields.
 
-        They come in the order of their stamps, as of one point in time, from the stamp and id `after` on.
+        They come in the order of their stamps, as of one point in time, starting after the stamp and id in `after`.
         """
         with self.errors():
             pit: str = self.client.open_point_in_time(index=self.name, keep_alive=SCANNED)["id"]
@@ -136,7 +136,7 @@ class IndexReads(Connection):
         return out
 
     def sample(self, size: int, seed: int) -> list[dict[str, Any]]:
-        """Return random documents, each with its `_id`, `_version` and `_source`; the same `seed` draws the same."""
+        """Return random documents, each with its `_id`, `_version` and `_source`, reproducibly by `seed`."""
         query = {"function_score": {"random_score": {"seed": seed, "field": "stamp"}}}
         with self.errors():
             answer = self.patient.search(

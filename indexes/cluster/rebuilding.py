@@ -24,9 +24,9 @@ def rebuild(address: Address, shards: int | None = None, replicas: int | None = 
     """Copy an index into a new generation, which takes over the name; return its manifest.
 
     Documents keep their stamps, and their vectors are read from the servers. Searches continue meanwhile; writers
-    wait, since the servers refuse changes of the old generation, and later write to the new one. An interrupted
-    rebuild leaves the name where it was, and the next one begins again. Raises the same errors as `state_at`, and
-    BackendUnavailableError if a document is missing from the copy.
+    wait, since the servers refuse changes to the old generation, and later write to the new one. An interrupted
+    rebuild does not move the name, and the next one starts from the beginning. Raises the same errors as `state_at`,
+    and BackendUnavailableError if a document is missing from the copy.
     """
     state = state_at(address, to_write=True)
     own = ElasticSettings.of(address, state.shards, state.replicas)
@@ -70,4 +70,4 @@ def _copy(old: ClusterIndex, new: ClusterIndex, manifest: Manifest) -> None:
     sender.flush()
     new.refresh()
     if (count := new.count()) != (expected := old.count()):
-        raise BackendUnavailableError(f"{count} of {expected} documents arrived: try again")
+        raise BackendUnavailableError(f"only {count} of {expected} documents arrived: try again")

@@ -1,6 +1,6 @@
 """The directory's BM25, applied to the documents that a cluster ranks first.
 
-Lucene rounds lengths down to four significant bits, so close ranks may swap. Its score is thus an upper bound.
+Lucene rounds lengths down to four significant bits, so its score is an upper bound, and close ranks may swap.
 Candidates are rescored here, with exact lengths, counts and statistics, until the bound of the last one shows that no
 document below it belongs to the top k.
 """
@@ -62,10 +62,10 @@ class Statistics(NamedTuple):
 
 
 class StatisticsCache:
-    """Requests statistics together with searches; they are kept until the documents change.
+    """Requests statistics together with searches, and caches them until the documents change.
 
-    The statistics are those of full texts or, with `fields` (numbers), of several fields, in which a document counts
-    once for each term.
+    The statistics are those of full texts or, with `fields` (their numbers), of several fields together, in which a
+    document counts once for each term.
     """
 
     def __init__(self, index: ClusterIndex, fields: Sequence[int] = ()) -> None:
@@ -119,9 +119,9 @@ def _number(answer: Mapping[str, Any]) -> int:
 
 
 class Rescoring:
-    """The documents that the server ranks first for a query of `counts`, rescored until the top k are certain.
+    """The documents that the server ranks first for a query, rescored until the top k are certain.
 
-    `fields` are the numbers of the `parameters`' fields, if BM25 has any.
+    `counts` has the count of each term of the query; `fields` are the numbers of the `parameters`' fields, if any.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ def scored(
     statistics: Statistics,
     parameters: Bm25Parameters,
 ) -> ScoreArray:
-    """Return the score of each document, a list of terms, float32 [documents], bit for bit as in `Bm25Scorer`."""
+    """Return the score of each document (a list of terms), float32 [documents], bit for bit as `Bm25Scorer`."""
     discount = _discounts(documents, parameters.b, statistics.total.average)
     norms = (parameters.k1 * discount).astype(np.float32)[:, None]
     found = _found(counts, documents)
@@ -195,7 +195,7 @@ def scored_by_fields(
     statistics: Statistics,
     parameters: Bm25Parameters,
 ) -> ScoreArray:
-    """Return scores, float32 [documents], bit for bit as in `FieldScorer`; `parts`: each field's terms by document."""
+    """Return scores, float32 [documents], bit for bit as `FieldScorer`; `parts`: each field's terms by document."""
     total = statistics.total
     averages = [tokens / max(1, total.number) or 1.0 for tokens in total.by_field]
     fields = parameters.fields
@@ -213,7 +213,7 @@ def scored_by_fields(
 
 
 def _discounts(documents: Sequence[Sequence[str]], b: float, average: float) -> Float64Array:
-    """Return the factors [documents] by which lengths discount counts; lengths are rounded as in postings."""
+    """Return the divisors [documents] by which lengths discount counts; lengths are rounded as in postings."""
     places = np.searchsorted(LENGTHS, [len(terms) for terms in documents], side="right") - 1
     discounts: Float64Array = 1 - b + b * LENGTHS[places] / average
     return discounts
@@ -245,7 +245,7 @@ class CandidateTerms(ForwardIndex):
         queries: Sequence[str],
         statistics: StatisticsCache,
     ) -> None:
-        """Describes `rows` (int64 [n], ascending) for `queries`. Raises BackendUnavailableError, IndexesError."""
+        """Index `documents`, whose rows are `rows` (int64 [n], ascending), for `queries`. Raises IndexesError."""
         super().__init__(settings)
         self._rows = rows
         self.add([document.full_text for document in documents])
@@ -255,7 +255,7 @@ class CandidateTerms(ForwardIndex):
         self._known = {term_hash(term): count for term, count in known.frequencies.items()}
 
     def describe(self, query: QueryWords, rows: AnyArray) -> Float32Array:
-        """Return the features of a query and the candidates `rows` (int64 [n]), as in a directory."""
+        """Return the features of a query with each of the candidates `rows` (int64 [n]), as in a directory."""
         return super().describe(query, np.searchsorted(self._rows, rows))
 
     def _frequencies(self, hashes: AnyArray, found: Sequence[Found] | None = None) -> AnyArray:

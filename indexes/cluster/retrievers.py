@@ -1,8 +1,8 @@
-"""Text and vector retrievers on a cluster, with the same answers as the embedded ones.
+"""Text and vector retrievers on a cluster, with the same results as the embedded ones.
 
-Texts become terms here, by the same analysis as in the embedded BM25, and the server ranks terms; its top documents
-are rescored here. So moving an index to a cluster changes no ranking, in any language, and the server needs no
-plugin.
+Texts become terms in this process, by the same analysis as in the embedded BM25. The server ranks documents by these
+terms, and its top documents are rescored here. So moving an index to a cluster changes no ranking, in any language,
+and the server needs no plugin.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ EXACT_BELOW = 10_000  # up to this many documents, every vector is compared
 
 
 class ClusterText(PagedSearch):
-    """TextSearch on a server: the embedded BM25 of the documents that the server ranks first.
+    """TextSearch on a server: the documents that the server ranks first, rescored by the embedded BM25.
 
-    Removed documents count in no statistics, whereas a directory counts them until it is compacted. Of `parameters`,
-    k1 and b are fixed when the index is created; k3 may differ per query. Candidates come from the LONGEST_QUERY most
-    frequent terms of a query. Raises IndexesError if the language is unknown.
+    Removed documents do not count in the statistics, whereas a directory counts them until it is compacted. Of
+    `parameters`, k1 and b are fixed when the index is created; k3 may differ per query. Candidates come from the
+    LONGEST_QUERY most frequent terms of a query. Raises IndexesError if the language is unknown.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class ClusterText(PagedSearch):
     def search_rows(
         self, queries: Sequence[str], k: int, where: Filter | None = None, bm25: Bm25Parameters | None = None
     ) -> tuple[RowArray, ScoreArray]:
-        """Return rows (int64) and scores (float32), both [n, k], filled with −1 and −inf.
+        """Return rows (int64) and scores (float32), both [n, k], padded with −1 and −inf.
 
         Raises BackendUnavailableError if the server does not answer, IndexesError if k is below 1 or `bm25` has a
         different k1 or b from the index.
@@ -124,9 +124,9 @@ def text_query(
 ) -> Query:
     """Return the query that sums the BM25 scores of the terms, each times its weight in the query.
 
-    With `fields`, by number, the scores in all fields are summed, times at least 1. This is an upper bound of BM25F:
-    saturation is concave, so s(x + y) ≤ s(x) + s(y) and s(w x) ≤ max(1, w) s(x), and fewer documents have a term in
-    one field than in any.
+    With `fields` (their numbers), the scores in all fields are summed, each times its weight or 1 if that is greater.
+    This is an upper bound of BM25F: saturation is concave, so s(x + y) ≤ s(x) + s(y) and s(w x) ≤ max(1, w) s(x), and
+    fewer documents have a term in one field than in any.
     """
     terms: defaultdict[int, list[str]] = defaultdict(list)
     for term, count in counts.most_common(LONGEST_QUERY):
@@ -181,9 +181,9 @@ class ClusterVectors(PagedSearch):
     def search_rows(
         self, queries: Matrix, k: int, where: Filter | None = None
     ) -> tuple[RowArray, ScoreArray]:
-        """Return rows (int64) and cosines (float32), both [n, k], filled with −1 and −inf.
+        """Return rows (int64) and cosines (float32), both [n, k], padded with −1 and −inf.
 
-        `queries` is float32 [n, dim]. Raises IndexesError if k is below 1, BadVectorError if they are invalid,
+        `queries` is float32 [n, dim]. Raises IndexesError if k is below 1, BadVectorError if `queries` is invalid,
         BackendUnavailableError if the server does not answer.
         """
         check_k(k)

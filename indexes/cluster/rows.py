@@ -1,4 +1,4 @@
-"""Rows of hits: a directory's own rows, or, for an index only on a cluster, numbers given to its documents."""
+"""Row numbers of hits: those of the directory or, for an index only on a cluster, numbers assigned as needed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Numbers(Protocol):
         """Return about how many documents there are."""
 
     def width(self, k: int) -> int:
-        """Return the maximum number of documents in an answer, at most k."""
+        """Return the maximum number of documents in a result, at most k."""
 
     def of(self, hits: Sequence[Sequence[Any]]) -> RowArray:
         """Return the rows, int64 [n], of n hits by their sort values; −1 for hits to be left out."""
@@ -47,7 +47,7 @@ class ByRow:
         return min(k, len(self))
 
     def of(self, hits: Sequence[Sequence[Any]]) -> RowArray:
-        """Return the rows that are live here: the server may have newer ones, or removed ones."""
+        """Return the rows of hits; −1 if not live here, since the server may have newer or removed documents."""
         rows = np.fromiter((hit[1] for hit in hits), dtype=np.int64, count=len(hits))
         known: Mask = rows < len(self._rows.ids)
         mask = self._rows.mask()
@@ -74,12 +74,12 @@ class ByStamp:
         return k
 
     def of(self, hits: Sequence[Sequence[Any]]) -> RowArray:
-        """Return the rows."""
+        """Return the rows of hits, by their ids and stamps."""
         return self._number([hit[2] for hit in hits], [hit[1] for hit in hits])
 
 
 class Seen(Rows):
-    """Numbers for the documents that a search has found."""
+    """Row numbers, assigned to documents as a search finds them."""
 
     def __init__(self, count: Callable[[], int]) -> None:
         """`count` returns the number of documents of the index."""
@@ -98,7 +98,7 @@ class Seen(Rows):
         return self.number(ids, [0] * len(ids))
 
     def locate(self, ids: Sequence[str]) -> RowArray:
-        """Return the rows of documents, int64 [n], that an answer contained."""
+        """Return the rows of documents, int64 [n], that a result contained."""
         return self.find(ids)
 
     def number(self, ids: Sequence[str], stamps: Sequence[int]) -> RowArray:

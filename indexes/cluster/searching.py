@@ -18,7 +18,7 @@ from indexes.text.parameters import Bm25Parameters
 
 
 class Guarded:
-    """RowSearch by a retriever behind a circuit breaker, shared with retrievers that use different row numbers."""
+    """A RowSearch behind a circuit breaker, which it may share with copies that use other row numbers."""
 
     def __init__(self, side: ClusterText | ClusterVectors, breaker: Breaker | None = None) -> None:
         self.side, self.breaker = side, breaker or Breaker(side)
@@ -35,12 +35,12 @@ class Guarded:
         return found
 
     def into(self, rows: Seen) -> Guarded:
-        """Return the same retriever, numbering documents by `rows`."""
+        """Return a copy of this retriever that numbers documents by `rows`."""
         return Guarded(self.side.numbered_by(ByStamp(rows.number, self.side.index.about)), self.breaker)
 
 
 class _OneSearch(HybridIndex):
-    """Fuses the answers to one search; documents with equal scores come in the order of their stamps."""
+    """Fuses both retrievers' results in one search; documents with equal scores come in the order of their stamps."""
 
     rows: Seen
 
@@ -68,7 +68,7 @@ class RemoteHybrid(HybridIndex):
         return self._index.count()
 
     def meeting(self) -> HybridIndex:
-        """Return the retrievers for one search, or for several whose rows are compared."""
+        """Return a HybridIndex for one search, or for several whose row numbers must agree."""
         seen = Seen(self._index.count)
         vectors, text = (side and side.into(seen) for side in self._sides)
         return _OneSearch(seen, vectors, text, self.settings, at_once=True)

@@ -28,9 +28,9 @@ class Sender(Protocol):
 
 
 class DirectSender:
-    """Analyses documents and sends them from this process; `vectors`, float32 [n, dim], if the index stores any.
+    """Analyses documents and sends them from this process, with `vectors` (float32 [n, dim]) if the index stores any.
 
-    Vectors of an index next to a directory already have length 1.
+    For an index next to a directory, the vectors must already have length 1.
     """
 
     def __init__(self, index: ClusterIndex, manifest: Manifest) -> None:
@@ -52,7 +52,7 @@ class DirectSender:
     ) -> list[Operation]:
         """Return the operations that write documents, like `put`."""
         alone, (dim, kind) = self._index.settings.stateless, self._kind
-        if alone:  # for an index next to a directory, the directory's writer has already done so
+        if alone:  # next to a directory, the directory's writer has already normalised them
             vectors = own_vectors(self._manifest, vectors, [d.id for d in documents])
         blocks: dict[str, Any] = (
             {} if vectors is None or not dim else stored_vectors(np.asarray(vectors), kind, first)

@@ -63,7 +63,7 @@ def path() -> Path:
 
 
 def trusted() -> set[str]:
-    """Return the origins in LINKER_ELASTIC_URL and the file. Raises IndexesError if one cannot be read."""
+    """Return the origins in LINKER_ELASTIC_URL and the file of trusted hosts. Raises IndexesError if one is invalid."""
     return {*_origins(URLS, os.environ.get(URLS, "").split(",")), *_origins(str(path()), _lines(path()))}
 
 

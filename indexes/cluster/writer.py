@@ -1,4 +1,4 @@
-"""Writes an index on a cluster: a build in its own generation, later changes to the live documents."""
+"""Writes an index on a cluster: a build fills a new generation, and later changes apply to the live documents."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ T = TypeVar("T")
 
 
 class RemoteWriter(AnyWriter):
-    """One of any number of writers to an index on a cluster.
+    """A writer to an index on a cluster, of which any number may be active.
 
-    Additions and deletions are sent at once, and `commit` waits until the servers have them and readers see them:
-    there is no rollback. Each written document has a timestamp, its version: if two writers write the same document,
-    the later stamp wins. The stamps of a build count from its beginning, so that an interrupted build sends the same
-    stamps again.
+    Additions are sent at once, deletions by `commit`, which waits until readers see all of them: there is no rollback.
+    Each written document has a timestamp (stamp) as its version: if two writers write the same document, the later
+    stamp wins. A build counts its stamps from the time of its start, so that a resumed build sends the same stamps
+    again.
     """
 
     takes_back = False
@@ -78,7 +78,7 @@ class RemoteWriter(AnyWriter):
     def begin(
         cls, address: Address, manifest: Manifest, shards: int = 1, replicas: int = 0
     ) -> Iterator[Self]:
-        """Start a build that nobody sees until its last commit. Raises IndexesError, BackendUnavailableError."""
+        """Start a build, invisible to readers until its last commit. Raises IndexesError, BackendUnavailableError."""
         settings = ElasticSettings.of(address, shards, replicas)
         with contextlib.closing(ClusterIndex(settings, timeout=WRITE_SECONDS)) as index:
             if index.exists():
@@ -119,7 +119,7 @@ class RemoteWriter(AnyWriter):
             yield cls(address, index, stored_manifest(address, state))
 
     def present(self, ids: Sequence[str]) -> set[str]:
-        """Return which of `ids` are in the index now, but without those that an interrupted build sent."""
+        """Return which of `ids` are in the index; documents that a build sent after its last commit do not count."""
         asked = [id_ for id_ in ids if id_ not in self._sent and id_ not in self._outdated]
         before = self._committed or np.inf
         versions = self._waiting(lambda: self._index.versions(asked))
@@ -128,7 +128,7 @@ class RemoteWriter(AnyWriter):
         return found | (self._sent & {*ids})
 
     def _waiting(self, ask: Callable[[], T]) -> T:
-        """Return what `ask` returns; a build waits PATIENCE seconds for a server. Raises BackendUnavailableError."""
+        """Return the result of `ask`; a build retries it for PATIENCE seconds. Raises BackendUnavailableError."""
         end = time.monotonic() + (PATIENCE if self._building else 0)
         while True:
             try:
@@ -181,11 +181,11 @@ class RemoteWriter(AnyWriter):
         search: Mapping[str, Any] | None = None,
         bm25: Bm25Parameters | None = None,
     ) -> Manifest:
-        """Wait until the servers have everything; make it visible to readers unless this is an unfinished build.
+        """Wait until the servers have all changes; make them visible to readers unless this is an unfinished build.
 
         `build`, `search` and `bm25` replace the manifest's records of the same names. If two writers change settings
-        concurrently, the later change wins. The last commit of a build gives its generation the name. Returns the
-        manifest with the current counts. Raises IndexesError, BackendUnavailableError.
+        concurrently, the later change wins. The last commit of a build moves the index's name to its generation.
+        Returns the manifest with the current counts. Raises IndexesError, BackendUnavailableError.
         """
         old = self.manifest
         if bm25 and (bm25.k1, bm25.b) != (old.bm25.k1, old.bm25.b):
@@ -228,7 +228,7 @@ class RemoteWriter(AnyWriter):
         return dataclasses.replace(self.manifest, documents=self._index.count())
 
     def _store(self, kind: str, name: str, folder: Path) -> Manifest:
-        """Store a folder on the cluster, where readers adopt it; the later of two changes of settings wins."""
+        """Store a folder on the cluster, which readers then adopt; of two changes of settings, the later wins."""
         old, place = self.manifest, f"{kind}/{name}"
         kept = {name: record for name, record in old.files.items() if not name.startswith(f"{kind}/")}
         manifest = dataclasses.replace(

@@ -1,7 +1,7 @@
-"""From text to BM25 terms, by language: words, lower case, stems. Stop words are dropped from queries.
+"""Turn text into BM25 terms, by language: split it into words, lower-case and stem them, drop stop words from queries.
 
-They stay in the index, where they cost little, so that a query consisting only of stop words ("The Who") still finds
-documents, unless the settings also drop them there.
+Unless the settings say otherwise, the index keeps stop words, which cost little there, so that a query that consists
+only of stop words ("The Who") still finds documents.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 from indexes.text.parameters import BIGRAMS, LONGEST, STEMMED, WITHOUT_STOP_WORDS, AnalysisSettings
 from indexes.text.rewriting import whole_numbers, without_marks
 
-# Marks belong to words: otherwise Tamil and Hindi words would be split at each suppressed vowel. This is slower.
+# Combining marks belong to words: otherwise, Tamil and Hindi words would be split at each virama. Slower than `simple`.
 WORD_WITH_MARKS = r"[\p{L}\p{M}\p{N}]+"
 WORD_OF_POST = rf"[@#]?{WORD_WITH_MARKS}(?:_+{WORD_WITH_MARKS})*"
 TURKISH_I = str.maketrans({"I": "ı", "İ": "i"})
@@ -27,14 +27,14 @@ CJK_RUN = re.compile(
 )
 
 
-# Pieces are separated by punctuation and symbols, which are not letters, marks or numbers in any script.
+# A piece is the text between two separators: punctuation and symbols, which are not part of a word in any script.
 SEPARATORS = (
     "\x00-/:-@[-`{-\xa9\xab-\xb1\xb4\xb6-\xb8\xbb\xbf\xd7\xf7\u060c\u060d\u061b\u061f\u066a-\u066d\u06d4\u0964\u0965"
     "\u2000-\u206f\u20a0-\u20c0\u2190-\u23ff\u3000-\u3004\u3008-\u3020\u30fb\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40"
     "\uff5b-\uff65\U0001f300-\U0001f64f\U0001f680-\U0001f6ff"
 )
 SEPARATED = re.compile(f"[^{SEPARATORS}]+")
-# the same separators in ASCII, as a table
+# a translation table for ASCII text, which turns the same separators into spaces
 ASCII = "".join(c if c.isalnum() else " " for c in map(chr, range(128)))
 IN_NUMBER = r"(?<=[0-9])[.,](?=[0-9])"
 WITH_NUMBERS = re.compile(f"(?:[^{SEPARATORS}]+|{IN_NUMBER})+")
@@ -45,8 +45,8 @@ CHUNK = re.compile(r"[^\x00-\x20\x7f]+")
 def cutter(settings: AnalysisSettings) -> Callable[[str], list[str]]:
     """Return the function that splits a prepared text into pieces.
 
-    Posts are split only at blanks and control characters, since an address may contain anything else; other texts are
-    split at every separator except a point or comma between digits.
+    Posts are split only at spaces and control characters, since a URL may contain anything else; other texts are split
+    at every separator except a point or comma between digits.
     """
     return CHUNK.findall if settings.tokenizer == "posts" else _words
 
@@ -58,12 +58,12 @@ def _words(text: str) -> list[str]:
 
 
 class Analysis:
-    """How texts and queries become terms, by language and by the other settings.
+    """Turns texts and queries into terms, as the language and the other settings require.
 
     Words in the languages of `STEMMED` are stemmed (Snowball), and stop words are dropped from queries if a list
     exists, from documents only if the settings say so. Texts in `BIGRAMS` are split into overlapping pairs of
-    characters; words in other scripts stay whole. "none" leaves words unchanged. Raises IndexesError for an unknown
-    language.
+    characters; words in other scripts stay whole. For "none", words are only lower-cased. Raises IndexesError for an
+    unknown language.
     """
 
     def __init__(self, settings: str | AnalysisSettings) -> None:
@@ -75,7 +75,7 @@ class Analysis:
         self.pieces = cutter(self.settings)
 
     def prepare(self, text: str) -> str:
-        """Return the text as `terms` expects it: composed characters, and character pairs for `BIGRAMS`."""
+        """Return the text as `terms` expects it: with composed characters, and split into pairs for `BIGRAMS`."""
         if self.language in BIGRAMS:
             return CJK_RUN.sub(_pairs, unicodedata.normalize("NFKC", text))
         if self.language == "turkish":
@@ -95,7 +95,7 @@ class Analysis:
         return [[known[piece]] if piece in known else self.terms(piece) for piece in pieces]
 
     def content_terms(self, prepared: str) -> list[str]:
-        """Return the terms without stop words of a query's prepared text, or of one of its pieces."""
+        """Return the terms, except stop words, of a query's prepared text or of one of its pieces."""
         return self._analysed(self._for_queries, prepared)
 
     def _analysed(self, analyzer: TextAnalyzer, prepared: str) -> list[str]:

@@ -24,16 +24,16 @@ from indexes.text.queries import query_terms
 from indexes.text.scoring import Bm25Scorer
 from indexes.text.vocabulary import TermVocabulary
 
-PENDING = 1 << 23  # number of tokens held before they become a segment
+PENDING = 1 << 23  # tokens buffered before they become a segment
 BATCH = 1024  # documents reindexed at a time
 
 
 class Bm25Index:
     """A TextIndex and RowSearch; `parameters` apply to every search that does not specify its own.
 
-    A removed document is never returned, but counts in the statistics (idf, average length) until the collection is
-    compacted. Searches may run in several threads at once, but not during a change. Raises IndexesError for an unknown
-    language, DamagedError.
+    A removed document is never returned, but still counts in the statistics (idf, average length) until the collection
+    is compacted. Several threads may search at once, but not while the index is being changed. Raises IndexesError for
+    an unknown language, DamagedError.
     """
 
     def __init__(
@@ -46,7 +46,10 @@ class Bm25Index:
         *,
         building: bool = True,
     ) -> None:
-        """Start with `segments`, in memory, or with those in `directory`; `rows` numbers the documents in them."""
+        """Start with `segments`, kept in memory, or with those stored in `directory`; `rows` maps their rows to ids.
+
+        An index that is `building` merges larger segments when it commits (see carrying.py).
+        """
         if directory is not None:
             directory.mkdir(parents=True, exist_ok=True)
             segments = postings.read_folder(directory)
@@ -74,9 +77,9 @@ class Bm25Index:
         )
         self._tokens: list[Int32Array] = []
         self._lengths: list[Int64Array] = []
-        self._pending = 0  # tokens
+        self._pending = 0  # number of tokens in `_tokens`
         self._refusal = ""  # the reason why changes are refused
-        self._building = True  # by default, assume that nobody searches meanwhile
+        self._building = True  # by default, assume that nobody searches while documents are added
         self._closed = False
         self._lock = threading.Lock()
 
@@ -100,8 +103,8 @@ class Bm25Index:
     ) -> Self:
         """Open a snapshot for reading; nothing is written to it, and it may be deleted while it is open.
 
-        Segments that are `known` by their file names are already open. Raises DamagedError, and FileNotFoundError if
-        the folder does not exist.
+        `known` has segments that are already open, by file name. Raises DamagedError, and FileNotFoundError if the
+        folder does not exist.
         """
         index = cls.__new__(cls)
         index._start(analysis, None, postings.read_folder(snapshot, known), rows, parameters)
@@ -123,13 +126,13 @@ class Bm25Index:
     ) -> Self:
         """Return an index that continues from a snapshot (None: from scratch) in the empty or absent folder `scratch`.
 
-        Segments that are `known` by their file names are already open. Unless it is `building`, commits merge only
-        small segments. Raises IndexesError if `scratch` is not empty, FileNotFoundError if there is no snapshot,
+        `known` has segments that are already open, by file name. Unless `building` is true, commits merge only small
+        segments. Raises IndexesError if `scratch` is not empty, FileNotFoundError if there is no snapshot,
         DamagedError.
         """
         scratch.mkdir(parents=True, exist_ok=True)
         if any(scratch.iterdir()):
-            raise IndexesError(f"{scratch} is not empty: delete what is in it, or choose another folder")
+            raise IndexesError(f"{scratch} is not empty: delete its contents, or choose another folder")
         segments = []
         for segment in postings.read_folder(snapshot, known) if snapshot else ():
             segments.append(segment_files.link(segment, scratch))
@@ -147,7 +150,7 @@ class Bm25Index:
         rows: Rows,
         analysis: str | AnalysisSettings = "english",
     ) -> Self:
-        """Return a read-only index of the texts of already numbered rows, including removed ones.
+        """Return a read-only index of `texts`, one per existing row in row order, including removed rows.
 
         Raises DamagedError unless there is one text per row.
         """
@@ -158,7 +161,7 @@ class Bm25Index:
             index.extend(*index.numbers(batch))
         index._flush()
         index._check_rows()
-        index._refusal = "it was indexed again, for reading only"
+        index._refusal = "it was rebuilt for reading only"
         index._vocabulary = TermVocabulary(index.analysis)
         return index
 
@@ -185,13 +188,13 @@ class Bm25Index:
         self.extend(tokens, lengths)
 
     def numbers(self, texts: Sequence[str]) -> tuple[Int32Array, Int64Array]:
-        """Return the terms' numbers and each text's length, to be passed to `extend` before any other call."""
+        """Return the term ids of all texts and the length of each text; pass both to `extend` before any other call."""
         if self._pending >= PENDING or self._vocabulary.full():
             self._flush()
         return self._vocabulary.numbers(texts)
 
     def extend(self, tokens: Int32Array, lengths: Int64Array) -> None:
-        """Add the texts of rows numbered elsewhere: the indexes of several fields share their rows."""
+        """Add the texts passed to `numbers`. The caller adds their rows, which the indexes of several fields share."""
         if len(lengths):
             self._tokens.append(tokens)
             self._lengths.append(lengths)
@@ -220,7 +223,7 @@ class Bm25Index:
             return self._scorer
 
     def _flush(self) -> None:
-        """Make a segment of the additions and the earlier segments that it absorbs; see carrying.py."""
+        """Turn the additions into a segment, merged with the earlier segments that carrying.py selects."""
         if not self._lengths:
             return
         first = sum(s.documents for s in self._segments)
@@ -248,12 +251,12 @@ class Bm25Index:
     def snapshot(self, target: Path) -> None:
         """Make the folder `target` an immutable copy of the last commit, with hard links where possible.
 
-        Commit first: otherwise, only additions that have already filled a segment are included. A file
-        is named by its content's checksum, so files of the same name in an earlier snapshot are the same. Raises
-        IndexesError if the index has no folder, OSError.
+        Commit first: otherwise, only additions that have already filled a segment are included. Files are named by the
+        checksum of their content, so files with the same name in two snapshots are identical. Raises IndexesError if
+        the index has no folder, OSError.
         """
         if self._directory is None:
-            raise IndexesError("only an index that lives in a folder has snapshots: give it a directory")
+            raise IndexesError("an index in memory has no snapshots: create it with a `directory`")
         target.mkdir(exist_ok=True)
         for segment in self._segments:
             segment_files.link(segment, target)
@@ -291,6 +294,6 @@ class Bm25Index:
         """Return rows and scores, both [n, k], best first, padded with −1 and −inf. Raises like `search`."""
         check_k(k)
         if bm25 and bm25.fields:
-            raise IndexesError("the index has no fields, which a query could weigh: build it with `fields`")
+            raise IndexesError("the index has no fields, so none can have a weight: build it with `fields`")
         terms, scorer = self._query_terms.of(queries), self.scorer()
         return scorer.best(terms, k, self._rows.mask(where), bm25 or self._parameters)

@@ -1,8 +1,9 @@
 """Features of a query and its candidates, for a learned ranker: from term counts, sentences, and word order.
 
-Computed compiled (features.c) or, identically to 1e-6, in plain Python (plain_features.py). A term's *weight* is its
-share of the query's idf, in whole units of 2^-32, so that sums do not depend on their order; *coverage* is the weight
-of the query's distinct terms that occur in a candidate or a part of it. Stop words have no weight, but count in runs.
+They are computed by compiled code (features.c) or in plain Python (plain_features.py), whose results agree to 1e-6. A
+term's *weight* is its share of the query's idf, as an integer multiple of 2^-32, so that sums do not depend on their
+order; *coverage* is the weight of the query's distinct terms that occur in a candidate or a part of it. Stop words have
+no weight, but count in runs.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from indexes.text.vocabulary import term_hash
 
 MOST_TERMS, MOST_WORDS, MOST_TOKENS = 256, 1024, 8192  # the same as in features.c
 ONE = float(1 << 32)
-PIECES = 1 << 12  # number of pieces of queries whose terms are cached
+PIECES = 1 << 12  # maximum number of pieces of queries whose terms are cached
 CONTENT, CAPITAL, NUMBER = 1, 2, 4
 ABSENT = 0xFFFFFFFF
 
@@ -43,7 +44,7 @@ OF_QUERY = ("query_words", "query_terms", "query_idf", "query_highest_idf", "que
 
 @dataclass(frozen=True)
 class QueryWords:
-    """A query: its words in order, as positions among its distinct terms, with the terms' hashes and kinds.
+    """A query: its words in order, as indexes into its distinct terms, and the terms' hashes and kinds.
 
     word: int32 [words]; hashes: uint64 [terms]; kind: uint8 [terms], a sum of CONTENT, CAPITAL and NUMBER.
     """
@@ -54,7 +55,7 @@ class QueryWords:
 
 
 class QueryReader:
-    """Analyses queries' words, caching recent pieces of text, since queries share many. Safe for several threads."""
+    """Splits queries into terms. It caches the terms of recent pieces, which queries often share. Thread-safe."""
 
     def __init__(self, analysis: Analysis) -> None:
         self._analysis = analysis
@@ -86,7 +87,7 @@ class QueryReader:
 
 @dataclass(frozen=True)
 class Weights:
-    """Statistics of a query's terms, each [terms]: weight (int64, in units of 2^-32), idf, and their probability."""
+    """Statistics of a query's terms, each [terms]: weight (in units of 2^-32), idf, and probability in the index."""
 
     weight: Int64Array
     idf: Float64Array
@@ -94,7 +95,7 @@ class Weights:
 
 
 def weigh(query: QueryWords, frequency: AnyArray, documents: int, tokens: int) -> Weights:
-    """Return the weights of a query's terms; `frequency`, int [terms]: how many documents have each term."""
+    """Return the weights of a query's terms; `frequency` (int [terms]) is the number of documents with each term."""
     idf = lucene_idf(frequency, documents)
     content = idf * ((query.kind & CONTENT) > 0)
     weight = np.round(content / max(float(content.sum()), 1e-9) * ONE).astype(np.int64)

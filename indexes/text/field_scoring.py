@@ -1,8 +1,8 @@
 """BM25F: a term's counts in several fields are weighted and summed before they saturate (postings.c, or numpy).
 
 score(q, d) = Σ idf(t) · (k3 + 1) · c / (k3 + c) · (k1 + 1) · f / (k1 + f), where the sum over the fields f = Σ weight
-· count / (1 − b + b · length / average) takes the place of BM25's normalised count; a row counts once in idf,
-whichever fields have the term (Robertson, Zaragoza and Taylor, 2004; Zaragoza et al., TREC 2004, for b per field).
+· count / (1 − b + b · length / average) takes the place of BM25's normalised count; in idf, a row counts once, however
+many of its fields have the term (Robertson, Zaragoza and Taylor, 2004; Zaragoza et al., TREC 2004, for b per field).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_FREQUENCIES = 1 << 20  # maximum number of frequencies that are cached
 
 
 class _Terms(NamedTuple):
-    """Queries' terms: each query's first one, each term's weight, each field's factors by length, and k1 [1]."""
+    """The terms of all queries: where each query's begin, their weights, each field's factors by length, and k1 [1]."""
 
     first: AnyArray
     weights: AnyArray
@@ -36,7 +36,7 @@ class _Terms(NamedTuple):
 
 
 class _Range(NamedTuple):
-    """Consecutive rows; for each field, the segment that has them, its length codes and its terms' positions."""
+    """Consecutive rows; for each field, their segment, its length codes, and where the terms' postings are in it."""
 
     first: int
     documents: int
@@ -48,8 +48,8 @@ class _Range(NamedTuple):
 class FieldScorer(Scorer):
     """Ranks rows by BM25F. Several threads may search at once.
 
-    `fields` holds the scorer of each field by name; all have the same rows. Fields of weight 0 are left out; if a
-    single field of weight 1 remains, the answers are those of its scorer.
+    `fields` has the scorer of each field by name, all over the same rows. Fields of weight 0 are ignored; if a single
+    field of weight 1 remains, the results are those of its scorer.
     """
 
     def __init__(self, fields: Mapping[str, Bm25Scorer]) -> None:
@@ -60,7 +60,7 @@ class FieldScorer(Scorer):
         self._frequencies: dict[tuple[str, ...], dict[int, int]] = {}
 
     def is_over(self, fields: Mapping[str, Bm25Scorer]) -> bool:
-        """Return whether this ranks by exactly these scorers."""
+        """Return whether these are the scorers of the fields by which this scorer ranks."""
         return all(self._fields[name] is scorer for name, scorer in fields.items())
 
     def _best(
@@ -88,7 +88,7 @@ class FieldScorer(Scorer):
         return decoded(keys, scales)
 
     def holding(self, terms: Sequence[int]) -> RowArray:
-        """Return the rows (int64 [n], ascending) with each of `terms` (hashes) in some field. Raises DamagedError."""
+        """Return the rows (int64 [n], ascending) with each of `terms` (hashes) in any field. Raises DamagedError."""
         by_term = [
             distinct(np.concatenate([scorer.holding([term]) for scorer in self._fields.values()]))
             for term in terms
@@ -122,7 +122,7 @@ class FieldScorer(Scorer):
 
 
 def _offer(library: Any, part: _Range, terms: _Terms, allowed: Mask | None, keys: AnyArray) -> None:
-    """Offer the rows of a range to `keys` (uint64 [n, k]), in which each query keeps its best so far, in a heap."""
+    """Offer the rows of a range to `keys` (uint64 [n, k]), a heap per query of its best rows so far, with scores."""
     segments, places = part.segments, np.stack(part.places)
     shift = np.array([part.first - s.first for s in segments], dtype=np.int64)
     kernels.call(
@@ -134,7 +134,7 @@ def _offer(library: Any, part: _Range, terms: _Terms, allowed: Mask | None, keys
 
 
 def offer_by_numpy(part: _Range, terms: _Terms, allowed: Mask | None, keys: AnyArray) -> None:
-    """Do the same as the compiled loop, with identical results."""
+    """Do the same as `_offer`, in numpy, with identical results."""
     fields = list(zip(part.segments, part.codes, part.places, terms.factors, strict=True))
     for q, heap in enumerate(keys):
         sums = np.zeros(part.documents, dtype=np.int64)
@@ -156,17 +156,17 @@ def offer_by_numpy(part: _Range, terms: _Terms, allowed: Mask | None, keys: AnyA
 
 
 def b_of(parameters: Bm25Parameters, field: Field) -> float:
-    """Return the b of a field."""
+    """Return the b of a field: its own, or else the common one."""
     return parameters.b if field.b is None else field.b
 
 
 def common(parameters: Bm25Parameters, field: Field) -> Bm25Parameters:
-    """Return the parameters of BM25 over one field."""
+    """Return the parameters for BM25 over this field only."""
     return Bm25Parameters(parameters.k1, b_of(parameters, field), parameters.k3)
 
 
 def _ranges(scorers: Sequence[Bm25Scorer], places: Sequence[AnyArray], documents: int) -> Iterator[_Range]:
-    """Yield the longest ranges of rows without a segment boundary inside."""
+    """Yield the rows in the longest ranges that cross no segment boundary of any field."""
     firsts = [np.array([s.first for s in scorer.segments], dtype=np.int64) for scorer in scorers]
     edges = [*distinct(np.concatenate(firsts)).tolist(), documents]
     for low, high in itertools.pairwise(edges):
@@ -181,9 +181,13 @@ def _ranges(scorers: Sequence[Bm25Scorer], places: Sequence[AnyArray], documents
 
 
 def _different(lists: Sequence[AnyArray], seen: AnyArray) -> int:
-    """Return how many distinct rows `lists` have, each without repetitions; `seen` (bool [rows + 1]) is all false."""
+    """Return the number of distinct rows in `lists`, none of which repeats a row.
+
+    `seen` (bool [rows + 1]) is working space: all false before and after the call.
+    """
     count, last = 0, len(seen) - 1
-    lists = [np.minimum(rows, last) for rows in lists]  # values in a damaged file must not lead out of bounds
+    # A damaged file must not cause an access out of bounds.
+    lists = [np.minimum(rows, last) for rows in lists]
     for rows in lists:
         count += len(rows) - int(np.count_nonzero(seen[rows]))
         seen[rows] = True

@@ -1,4 +1,4 @@
-"""An index of documents by fields, ranked by BM25F: postings for each field, with the same row numbers."""
+"""A text index of several fields, ranked by BM25F: a BM25 index for each field, all with the same row numbers."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from indexes.text.scoring import Bm25Scorer
 
 
 def folder_of(number: int) -> str:
-    """Return the name of the folder of a field's postings, by the field's number in the parameters."""
+    """Return the name of the folder with a field's postings, given the field's position in the parameters."""
     return f"f{number}"
 
 
 class FieldsIndex:
-    """A TextSearch by BM25F over the fields in `parameters`; searches may run at once, but not during a change."""
+    """A TextSearch by BM25F over the fields in `parameters`; searches may run concurrently, but not during a change."""
 
     def __init__(
         self, indexes: Sequence[Bm25Index], rows: Rows, analysis: AnalysisSettings, parameters: Bm25Parameters
     ) -> None:
-        """`indexes` has one index for each of the fields, in their order, over `rows`."""
+        """`indexes` has one index over `rows` for each field in `parameters`, in the same order."""
         self._names = [field.name for field in parameters.fields]
         self._indexes, self._rows, self._parameters = indexes, rows, parameters
         self.analysis = Analysis(analysis)
@@ -70,7 +70,7 @@ class FieldsIndex:
         *,
         building: bool = True,
     ) -> Self:
-        """Return an index that continues from a snapshot, or None, in `scratch`. Raises IndexesError, DamagedError."""
+        """Return an index that continues from a snapshot in the folder `scratch`; see `Bm25Index.resume`."""
         names = [folder_of(n) for n in range(len(parameters.fields))]
         indexes = [
             Bm25Index.resume(
@@ -99,7 +99,7 @@ class FieldsIndex:
         return [segment for index in self._indexes for segment in index.segments]
 
     def add(self, documents: Sequence[Document], metadata: Sequence[Metadata] | None = None) -> None:
-        """Add a batch, all or nothing; filters need its `metadata`. Raises DuplicateIdError, BadIdError."""
+        """Add a batch, all or nothing; filters match against `metadata`. Raises DuplicateIdError, BadIdError."""
         # Steps that can fail come first: half a batch must never be added.
         parts = [
             index.numbers([document.field(name) for document in documents])
@@ -118,7 +118,7 @@ class FieldsIndex:
         self._committed()
 
     def scorers(self) -> dict[str, Bm25Scorer]:
-        """Return the scorers of the rows by each field alone, by field name."""
+        """Return the BM25 scorer of each field, by field name."""
         return dict(zip(self._names, [index.scorer() for index in self._indexes], strict=True))
 
     def _committed(self) -> FieldScorer:
@@ -133,7 +133,10 @@ class FieldsIndex:
             index.close()
 
     def holding(self, terms: Sequence[int]) -> RowArray:
-        """Return the rows (int64 [n], ascending) that may have all of `terms` (hashes). Raises like `search_rows`."""
+        """Return the rows (int64 [n], ascending) that may have all of `terms` (hashes). Raises like `search_rows`.
+
+        Without both title and text among the fields, any row may have them.
+        """
         if not {"title", "text"} <= set(self._names):
             return np.arange(len(self._rows.ids))
         return self._committed().holding(terms)

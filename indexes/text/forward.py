@@ -1,7 +1,7 @@
 """The forward index: each row's terms in order, and its sentence offsets, in immutable files.
 
-A segment covers consecutive rows and numbers terms by their rank in its own table, so it needs no postings: an index
-whose BM25 is on a server can have it as well. A learned ranker reads candidates from it.
+A segment covers consecutive rows and identifies terms by their rank in its own table, so it needs no postings: an index
+whose BM25 is on a server can have a forward index, too. A learned ranker reads its candidates' terms from it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SUFFIX = ".forward"
 NAME = re.compile(rf"[0-9a-f]{{32}}\{SUFFIX}")
 MAGIC = b"forward1"
 CHUNK = 1 << 22  # tokens checked at a time
-ROWS = 1 << 12  # rows counted at a time
+ROWS = 1 << 12  # rows whose terms are counted at a time
 PARTS = {
     "hashes": "<u8",
     "offsets": "<i8",
@@ -35,7 +35,7 @@ PARTS = {
     "tokens": "<u4",
 }
 LAYOUT = Layout(MAGIC, PARTS)
-# A sentence ends after a full stop and a space, or at the end of a line; languages without spaces need no space.
+# A sentence ends at a full stop (or the like) before a space, or at the end of a line; CJK punctuation needs no space.
 END = re.compile(r"[.!?…]['\"”’)\]]*\s+|[。！？]|\n+")
 
 
@@ -66,7 +66,7 @@ class ForwardSegment:
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a text, split by a simple rule; together they make up the text."""
+    """Return the sentences of a text, split by a simple rule; joined, they equal the text."""
     ends = [0, *(match.end() for match in END.finditer(text)), len(text)]
     return [text[a:b] for a, b in itertools.pairwise(ends) if b > a]
 
@@ -74,9 +74,9 @@ def sentences(text: str) -> list[str]:
 def numbered(
     vocabulary: TermVocabulary, texts: Sequence[str]
 ) -> tuple[Int32Array, Int64Array, Int64Array, Int64Array]:
-    """Return the terms' numbers [tokens], and the tokens per text [texts], tokens per sentence and sentences per text.
+    """Return term ids [tokens], and the numbers of tokens per text and per sentence and of sentences per text.
 
-    Sentences without a term are left out. The first two are as `TermVocabulary.numbers` of the texts returns them.
+    The first two are what `TermVocabulary.numbers` returns for the texts. Sentences without terms are left out.
     """
     cut = [sentences(text) for text in texts]
     tokens, lengths = vocabulary.numbers([sentence for part in cut for sentence in part])
@@ -96,9 +96,9 @@ def from_tokens(
 ) -> ForwardSegment:
     """Return a segment of consecutive documents, the first of which is row `first`.
 
-    `tokens` (int32 [T]) hold the terms' numbers, one document after the other; `lengths` and `counts` (int64
-    [documents]) are the tokens and sentences of each document, `sentence_lengths` (int64 [S]) the tokens of each
-    sentence, and `hashes` (uint64 [V]) the hash of each term by its number.
+    `tokens` (int32 [T]) has the documents' term ids, one document after the other; `lengths` and `counts` (int64
+    [documents]) are the numbers of tokens and sentences per document, `sentence_lengths` (int64 [S]) the number of
+    tokens per sentence, and `hashes` (uint64 [V]) the hash of each term, by its id.
     """
     used = np.zeros(len(hashes), dtype=bool)
     used[tokens] = True
@@ -164,7 +164,7 @@ def write(segment: ForwardSegment, folder: Path) -> ForwardSegment:
 
 
 def read(path: Path) -> ForwardSegment:
-    """Return the segment in a file, mapped and checked, content included. Raises OSError, DamagedError."""
+    """Return the segment in a file, which is mapped and its whole content checked. Raises OSError, DamagedError."""
 
     def sizes(numbers: Sequence[int]) -> Sequence[int]:
         _, documents, terms, sentences, tokens = numbers
@@ -176,12 +176,12 @@ def read(path: Path) -> ForwardSegment:
 
 
 def read_folder(folder: Path, known: Mapping[str, ForwardSegment] | None = None) -> list[ForwardSegment]:
-    """Return a folder's segments in row order, reusing those `known` by file name. Raises DamagedError, OSError."""
-    return segment_files.read_folder(folder, NAME, read, "the terms of row {row} in order", known)
+    """Return a folder's segments in row order; see `segment_files.read_folder`. Raises DamagedError, OSError."""
+    return segment_files.read_folder(folder, NAME, read, "the forward index of row {row}", known)
 
 
 def _consistent(segment: ForwardSegment) -> bool:
-    """Return whether terms, offsets and each row's sentences ascend, and tokens are terms."""
+    """Return whether hashes, offsets and each row's sentence starts ascend, and each token is the rank of a term."""
     hashes, frequencies = segment.hashes, segment.frequencies
     if (hashes[1:] <= hashes[:-1]).any() or (frequencies > segment.documents).any():
         return False

@@ -1,4 +1,4 @@
-"""The growing forward index: segments in memory or in a folder, merged and copied like those of BM25."""
+"""A forward index that can grow: segments in memory or in a folder, merged and copied like those of BM25."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ from indexes.text.parameters import AnalysisSettings
 from indexes.text.scoring import lucene_idf
 from indexes.text.vocabulary import TermVocabulary
 
-PENDING = 1 << 23  # number of tokens held before they become a segment
-BATCH = 1024  # texts numbered at a time
+PENDING = 1 << 23  # tokens buffered before they become a segment
+BATCH = 1024  # texts analysed at a time
 ROWS = 256  # rows searched for a phrase at a time
 
-Found = tuple[AnyArray, AnyArray]  # ranks of terms in a segment, and how many of its rows have each
+# Terms' ranks in a segment's table, and how many of its rows have each term.
+Found = tuple[AnyArray, AnyArray]
 
 
 class ForwardIndex:
-    """The terms of all rows in order, and term statistics. Removed rows count until the index is compacted.
+    """Each row's terms in order, and term statistics. Removed rows still count until the index is compacted.
 
     Several threads may call `describe` at once, but not during a change.
     """
@@ -44,7 +45,7 @@ class ForwardIndex:
         *,
         building: bool = True,
     ) -> None:
-        """Start with `segments`, in memory, or in the folder `directory`, which holds their files."""
+        """Start with `segments`: in memory if `directory` is None; otherwise, their files are in that folder."""
         self._analysis = Analysis(analysis)
         self._reader = features.QueryReader(self._analysis)
         self._directory, self._segments, self._building = directory, list(segments), building
@@ -64,7 +65,7 @@ class ForwardIndex:
         index = cls(analysis, None, forward.read_folder(folder, known))
         if index.rows != rows:
             raise DamagedError(
-                f"{folder} holds the terms of {index.rows} documents in order, but there are {rows}: rebuild the index"
+                f"the forward index in {folder} has {index.rows} documents instead of {rows}: rebuild the index"
             )
         return index
 
@@ -78,7 +79,7 @@ class ForwardIndex:
         *,
         building: bool = True,
     ) -> Self:
-        """Return an index that continues a snapshot, or None, in `scratch`; `building` merges larger segments, too."""
+        """Return an index that continues from a snapshot in the folder `scratch`; see `Bm25Index.resume`."""
         scratch.mkdir(parents=True, exist_ok=True)
         segments = forward.read_folder(snapshot, known) if snapshot else ()
         linked = [segment_files.link(segment, scratch) for segment in segments]
@@ -113,7 +114,7 @@ class ForwardIndex:
         self._pending += len(part[0])
 
     def commit(self) -> None:
-        """Make a segment of the additions and the earlier segments that it absorbs; see carrying.py."""
+        """Turn the additions into a segment, merged with the earlier segments that carrying.py selects."""
         if not sum(len(lengths) for _, lengths, _, _ in self._parts):
             return
         tokens, lengths, of_sentences, counts = (np.concatenate(p) for p in zip(*self._parts, strict=True))
@@ -146,7 +147,7 @@ class ForwardIndex:
         return self.rows, sum(s.size for s in self._segments)
 
     def frequencies(self, hashes: AnyArray, found: Sequence[Found] | None = None) -> AnyArray:
-        """Return how many documents have each term; `found`: where the terms are in each segment, if it is known."""
+        """Return how many documents have each term; `found` has the result of `_find` per segment, if it is known."""
         found = found or [_find(s, hashes) for s in self._segments]
         frequencies: AnyArray = np.sum([counts for _, counts in found], axis=0)
         return frequencies
@@ -170,10 +171,10 @@ class ForwardIndex:
         return self._reader.read(text)
 
     def describe(self, query: QueryWords, rows: AnyArray) -> Float32Array:
-        """Return the features of a query and `rows` [n], float32 [n, NAMES]. Raises IndexError, DamagedError."""
+        """Return a query's features with each of `rows` [n], float32 [n, NAMES]. Raises IndexError, DamagedError."""
         forward.check_lengths(self._segments)
         if len(rows) and not 0 <= rows.min() <= rows.max() < self.rows:
-            raise IndexError(f"row {rows.max()} of {self.rows}")
+            raise IndexError(f"expected rows from 0 to {self.rows - 1}, got {rows.min()} to {rows.max()}")
         (firsts, idf), (documents, tokens) = self._statistics, self.total
         found = [_find(s, query.hashes) for s in self._segments]
         weights = features.weigh(query, self.frequencies(query.hashes, found), documents, tokens)
@@ -188,7 +189,7 @@ class ForwardIndex:
         return out
 
     def having(self, phrase: AnyArray, rows: RowArray) -> RowArray:
-        """Return those of `rows` (int64 [n], ascending) with the terms (hashes) in sequence. Raises DamagedError."""
+        """Return those of `rows` (int64 [n], ascending) that have the phrase (term hashes). Raises DamagedError."""
         forward.check_lengths(self._segments)
         edges = np.searchsorted(rows, [s.first for s in self._segments] + [self.rows])
         found = []
@@ -226,7 +227,7 @@ def _describe(
     numbers: AnyArray,
     weights: Weights,
 ) -> Float32Array:
-    """Return the features of a query and `rows` (int64 [n]) of a segment, float32 [n, NAMES].
+    """Return the features of a query with each of `rows` (int64 [n]) of a segment, float32 [n, NAMES].
 
     `idf`: float32 [the segment's terms]; `average`: tokens per document of the index; `numbers`: uint32 [terms], the
     rank of each of the query's terms among the segment's, or ABSENT.
@@ -244,7 +245,7 @@ def _describe(
 
 
 def _find(segment: ForwardSegment, hashes: AnyArray) -> Found:
-    """Return the ranks of terms in a segment (uint32, ABSENT where it lacks them), and how many rows have each."""
+    """Return terms' ranks in a segment's table (uint32; ABSENT if not in it), and how many rows have each term."""
     if not len(segment.hashes):
         return np.full(len(hashes), features.ABSENT, dtype=np.uint32), np.zeros(len(hashes), dtype=np.int64)
     rank = np.minimum(np.searchsorted(segment.hashes, hashes), len(segment.hashes) - 1)

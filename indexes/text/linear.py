@@ -1,9 +1,9 @@
-"""Texts as sparse vectors: a row's BM25 weights, divided by their Euclidean length; and linear models over them.
+"""Texts as sparse vectors (a row's BM25 weights, divided by their Euclidean length), and linear models over them.
 
 x(t) = idf(t) · (k1 + 1) · f / (f + k1 (1 − b + b · length / average)), which is the BM25 score of the row for the
 query consisting only of t (scoring.py). The score of a row is Σ w(t) · x(t) / ‖x‖. All rows are scored directly from
-the stored postings (linear.c, or numpy). If BM25 has fields, a term is a separate term in each field, multiplied by
-the field's weight.
+the stored postings (linear.c, or numpy). If BM25 has fields, the same word in two fields counts as two terms, each of
+which is multiplied by its field's weight.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TextVector(NamedTuple):
 
 
 class _Field(NamedTuple):
-    """A field's scorer, its weight and its parameters; `mix` modifies the hashes of its terms."""
+    """A field's scorer, its weight and its parameters; the hashes of its terms are XORed with `mix`."""
 
     name: str
     scorer: Bm25Scorer
@@ -82,7 +82,7 @@ class LinearText:
         return TextVector(terms, (weights / (np.linalg.norm(weights) or 1)).astype(np.float32))
 
     def scores(self, terms: AnyArray, weights: AnyArray) -> Float32Array:
-        """Return every row's score, float32 [rows], by the `weights` [n] of terms (uint64 [n]). Raises DamagedError."""
+        """Return each row's score, float32 [rows], given the terms' (uint64 [n]) `weights` [n]. Raises DamagedError."""
         sums = np.zeros(self.rows, dtype=np.float32)
         for field in self._fields:
             hashes = terms ^ np.uint64(field.mix)
@@ -126,7 +126,7 @@ class LinearText:
         *,
         squared: bool = False,
     ) -> None:
-        """Add a segment's part of the sums, or of the sums of squares, to `sums` (float32 [rows])."""
+        """Add the values of a segment's postings, or their squares, to their rows' `sums` (float32 [rows])."""
         check_lengths(field.scorer.segments)
         segment, tables = field.scorer.segments[number], field.scorer.tables(field.parameters)
         here = sums[segment.first : segment.first + segment.documents]

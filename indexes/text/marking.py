@@ -1,4 +1,4 @@
-"""The words of a text with their terms, as BM25 sees them, and texts cut into marked pieces."""
+"""Find the words of a text and their BM25 terms, and split a text into marked and unmarked pieces."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PART = re.compile(f"{CJK_RUN.pattern}|[^{CJK_RUN.pattern[1:]}")
 
 
 def words_in(analysis: Analysis, text: str) -> Iterator[tuple[int, int, frozenset[str]]]:
-    """Yield the start, the end and the terms of each word of the text; in a run without spaces, of each pair."""
+    """Yield the start, end and terms of each word, or of each pair of characters in scripts without spaces."""
     known: dict[str, frozenset[str]] = {}
 
     def terms(word: str) -> frozenset[str]:
@@ -36,7 +36,7 @@ def words_in(analysis: Analysis, text: str) -> Iterator[tuple[int, int, frozense
 
 
 def cut(text: str, spans: Iterable[tuple[int, int]]) -> list[tuple[str, bool]]:
-    """Return the text split at ascending spans, which may overlap their neighbours; the spans are flagged True."""
+    """Return the text in pieces, flagged True inside of `spans`, which ascend and may overlap their neighbours."""
     joined: list[tuple[int, int]] = []
     for start, end in spans:
         if joined and start <= joined[-1][1]:
@@ -49,7 +49,7 @@ def cut(text: str, spans: Iterable[tuple[int, int]]) -> list[tuple[str, bool]]:
 
 
 def part(pieces: Iterable[tuple[str, bool]], start: int, stop: int) -> list[tuple[str, bool]]:
-    """Return the pieces of the characters [start, stop)."""
+    """Return the pieces cut to the characters from `start` up to, but excluding, `stop`."""
     found, at = list[tuple[str, bool]](), 0
     for piece, is_marked in pieces:
         if text := piece[max(start - at, 0) : max(stop - at, 0)]:
@@ -61,10 +61,10 @@ def part(pieces: Iterable[tuple[str, bool]], start: int, stop: int) -> list[tupl
 def excerpt(
     pieces: Sequence[tuple[str, bool]], length: int, around: int
 ) -> tuple[list[tuple[str, bool]], int]:
-    """Return at most about `length` characters of marked pieces, from a little before the one numbered `around`.
+    """Return about `length` characters of marked pieces, starting a little before the character at `around`.
 
-    If text is left out, the excerpt begins with "… " or ends with " …". Also returns by how many characters
-    the text is shifted to the left in the excerpt.
+    If text is left out, the excerpt begins with "… " or ends with " …". Also returns the offset: a character's position
+    in the text, less the offset, is its position in the excerpt.
     """
     text = "".join(piece for piece, _ in pieces)
     start = max(0, min(around - length // 4, len(text) - length))

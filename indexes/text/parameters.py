@@ -19,14 +19,14 @@ STEMMED = (
     "arabic", "danish", "dutch", "english", "finnish", "french", "german", "greek", "hungarian", "italian",
     "norwegian", "portuguese", "romanian", "russian", "spanish", "swedish", "tamil", "turkish",
 )  # fmt: skip
-# languages for which tantivy has no list
+# stemmed languages for which tantivy has no list of stop words
 WITHOUT_STOP_WORDS = ("arabic", "greek", "romanian", "tamil", "turkish")
 BIGRAMS = ("chinese", "japanese", "korean")
 LANGUAGES = (*STEMMED, *BIGRAMS, "none")
-LONGEST = 120  # maximum bytes; anything longer is not a word (base64, addresses)
+LONGEST = 120  # maximum bytes of a word; anything longer is something else (base64, URLs)
 VERSION = 2  # version of the analysis, recorded in an index; any other is refused
 MOST_K1 = 1000.0
-LONG_QUERY = 32  # terms
+LONG_QUERY = 32  # terms in a query, above which k3 grows
 WEIGHTS = (0.001, 1000.0)  # range of a field's weight
 MOST_FIELDS = 32
 
@@ -35,8 +35,8 @@ MOST_FIELDS = 32
 class Field:
     """A field of BM25F: "title", "text", or the name of a metadata field.
 
-    Its counts are multiplied by `weight` (0 leaves it out); `b` discounts its length (None: the common b). Raises
-    IndexesError if a value is out of range.
+    Term counts in the field are multiplied by `weight` (0 ignores the field); `b` is its length normalisation (None:
+    the b of all fields). Raises IndexesError if a value is out of range.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Field:
             or set(name) & set(",=")
         ):
             raise IndexesError(
-                f"{name!r} cannot be a field: give the name of a metadata field without ',' or '='"
+                f"{name!r} is not a valid field name: use at most 255 printable characters without ',' and '='"
             )
         low, high = WEIGHTS
         if not (self.weight == 0 or low <= self.weight <= high):
@@ -91,7 +91,7 @@ class Bm25Parameters:
                 raise IndexesError(f"BM25's {name} is {value}: it must be {expected}")
         names = [field.name for field in self.fields]
         if len(set(names)) < len(names) or len(names) > MOST_FIELDS:
-            raise IndexesError(f"an index has up to {MOST_FIELDS} different fields, not {', '.join(names)}")
+            raise IndexesError(f"expected at most {MOST_FIELDS} different fields, got {', '.join(names)}")
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
@@ -101,19 +101,19 @@ class Bm25Parameters:
         return cls(values["k1"], values["b"], math.inf if k3 is None else k3, fields)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the parameters as JSON values; an infinite k3 is null, and without fields, that key is absent."""
+        """Return the parameters as JSON values; an infinite k3 becomes null, and `fields` is left out if empty."""
         common = {"k1": self.k1, "b": self.b, "k3": None if math.isinf(self.k3) else self.k3}
         return common | ({"fields": [dataclasses.asdict(f) for f in self.fields]} if self.fields else {})
 
     def changed(self, k1: float | None = None, b: float | None = None, k3: float | None = None) -> Self:
-        """Return the parameters, replacing those given (not None). Raises IndexesError."""
+        """Return a copy with the arguments that are not None in place of the old values. Raises IndexesError."""
         k1, b, k3 = (own if new is None else new for new, own in ((k1, self.k1), (b, self.b), (k3, self.k3)))
         return dataclasses.replace(self, k1=k1, b=b, k3=k3)
 
     def weighted(
         self, weights: Mapping[str, float] | None = None, b: Mapping[str, float] | None = None
     ) -> Self:
-        """Return the parameters with these weights and b by field. Raises IndexesError for an unknown field."""
+        """Return a copy with these fields' weights and b replaced. Raises IndexesError for an unknown field."""
         weights, b = weights or {}, b or {}
         names = [field.name for field in self.fields]
         if unknown := sorted((weights.keys() | b.keys()) - set(names)):
@@ -123,9 +123,9 @@ class Bm25Parameters:
         return dataclasses.replace(self, fields=tuple(fields))
 
     def of_query(self, asked: Bm25Parameters) -> Bm25Parameters:
-        """Return the parameters `asked` of a search, with the index's fields if it names none. Raises IndexesError."""
+        """Return the parameters `asked` for by a query, with all fields if it names none. Raises IndexesError."""
         if asked.fields and not self.fields:
-            raise IndexesError("the index has no fields, which a query could weigh: build it with `fields`")
+            raise IndexesError("the index has no fields, so none can have a weight: build it with `fields`")
         self.weighted({field.name: field.weight for field in asked.fields})
         fields = asked.fields or self.fields
         if fields and not any(field.weight for field in fields):
@@ -143,7 +143,7 @@ class Bm25Parameters:
 
 @dataclass(frozen=True, slots=True)
 class AnalysisSettings:
-    """How texts become terms; an index keeps them until it is rebuilt.
+    """How texts become terms. The settings of an index are fixed until it is rebuilt.
 
     `tokenizer`: "words" takes letters and digits, "posts" also recognises addresses, @handles, #hashtags and `_`.
     `stop_words`: whether stop words are also dropped from documents, as from queries. `min_token`: the shortest word,
@@ -166,13 +166,13 @@ class AnalysisSettings:
                 f"there is no list of stop words for {self.language!r}: leave out `stop_words`"
             )
         if not 1 <= self.min_token <= LONGEST:
-            raise IndexesError(f"the shortest word has 1 to {LONGEST} characters, not {self.min_token}")
+            raise IndexesError(f"`min_token` is {self.min_token}: it must be from 1 to {LONGEST} characters")
         if self.version != VERSION:
-            raise IndexesError(f"version {self.version} of the analysis is not known: rebuild the index")
+            raise IndexesError(f"version {self.version} of the analysis is not supported: rebuild the index")
 
     @classmethod
     def of(cls, settings: str | AnalysisSettings) -> AnalysisSettings:
-        """Return the settings given, or those of the language named. Raises IndexesError if it is unknown."""
+        """Return `settings`, or the default settings of a language. Raises IndexesError if the language is unknown."""
         return cls(settings) if isinstance(settings, str) else settings
 
     @classmethod

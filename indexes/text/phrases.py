@@ -1,4 +1,4 @@
-"""Quoted phrases: which documents have the quoted words in sequence."""
+"""Quoted phrases: find the documents that have the quoted words in sequence."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def quoted(text: str) -> list[str]:
 
 
 class PhraseSearch:
-    """Finds the rows that have phrases: candidates from the postings, each of which is then checked."""
+    """Finds the rows that have phrases: the postings yield candidates, each of which is then checked."""
 
     def __init__(
         self,
@@ -72,6 +72,6 @@ class PhraseSearch:
 
 
 def _follow(terms: Sequence[str], phrase: Sequence[str]) -> bool:
-    """Return whether the terms of a phrase follow one another in a document's terms: the slow, obvious definition."""
+    """Return whether `terms` contain the terms of a phrase in sequence: the slow, obvious definition."""
     size = len(phrase)
     return any(list(terms[i : i + size]) == list(phrase) for i in range(len(terms) - size + 1))

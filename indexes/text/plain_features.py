@@ -1,4 +1,4 @@
-"""The features of features.c in plain Python: their definition, and the fallback if nothing is compiled."""
+"""The features of features.c in plain Python: their definition, and the fallback without compiled code."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class QueryMatches:
         self.mass = sum(self.idf_at)
 
     def weight_of(self, hits: Hits) -> int:
-        """Return the weight of the distinct terms of some hits."""
+        """Return the total weight of the distinct terms in `hits`."""
         return sum(self.weight[t] for t in {t for _, t in hits})
 
     def spans(self, size: int = 1) -> Iterator[tuple[int, int]]:
@@ -69,7 +69,7 @@ def describe(
     segment: ForwardSegment, idf: Float32Array, rows: Sequence[int] | AnyArray, average: float, query: QueryWords,
     numbers: AnyArray, weights: Weights,
 ) -> Float32Array:  # fmt: skip
-    """Return the same as `features.describe`, slowly."""
+    """Do the same as `describe` in features.c, slowly."""
     out = np.empty((len(rows), len(NAMES)), dtype=np.float32)
     for line, row in zip(out, rows, strict=True):
         tokens = segment.tokens[slice(*segment.offsets[row : row + 2])].tolist()
@@ -152,7 +152,7 @@ def _windows(c: QueryMatches) -> dict[str, float]:
 
 
 def _f(c: QueryMatches, begin: int, end: int, weight: int) -> float:
-    """Return the harmonic mean of the matching shares of the query and of the sentence.
+    """Return the harmonic mean of two shares that match: the query's weight and the sentence's idf.
 
     Return 0 if at most an eighth of the query matches.
     """
@@ -188,7 +188,7 @@ def _phrases(c: QueryMatches) -> dict[str, float]:
 
 
 def _run(c: QueryMatches, term_at: dict[int, int], word: int, position: int) -> tuple[int, int]:
-    """Return a word of the query, and the length of the run that ends with it and at a position of the text."""
+    """Return `word`, and how many words up to it in the query equal those up to `position` in the text."""
     length = 0
     while length <= word and term_at.get(position - length) == c.word[word - length]:
         length += 1
@@ -196,7 +196,7 @@ def _run(c: QueryMatches, term_at: dict[int, int], word: int, position: int) -> 
 
 
 def _distance(hits: Hits, first: int, second: int) -> int:
-    """Return the minimum distance at which `second` follows `first`, or precedes it (then plus one)."""
+    """Return the minimum distance between two terms; it is one more if `second` precedes `first`."""
     found = []
     for i, t in hits:
         if t == second:

@@ -1,9 +1,9 @@
 """Postings: how often each term occurs in which rows, in immutable segments.
 
-A segment covers consecutive rows. Its terms are identified by their 64-bit xxh3, in ascending order (the probability
-that two of ten million terms collide is three in a million). A term's postings are its rows, ascending, each with a
-count of at most 65,535. A row's length is a two-byte code: exact below 32,768, then rounded down by less than a
-thousandth.
+A segment covers consecutive rows. Its terms are identified by their 64-bit xxh3 hashes, in ascending order (the
+probability that two of ten million terms collide is three in a million). A term's postings are its rows, ascending,
+each with a count of at most 65,535. A row's length is stored as a two-byte code: exact below 32,768, then rounded down
+by less than a thousandth.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_TOKENS = 1 << 48  # maximum number of tokens of a segment in which a count 
 CHUNK = 1 << 22  # postings copied at a time by a merge
 # up to this many lookups or keys, a compiled function keeps the GIL, for tens of microseconds
 BRIEF = 1 << 12
-# The lengths that codes represent.
+# The length that each code represents.
 LENGTHS = np.concatenate(
     (np.arange(1 << 15), np.concatenate([np.arange(1024, 2048, dtype=np.int64) << e for e in range(5, 37)]))
 )
@@ -43,8 +43,8 @@ class PostingsSegment:
     """Postings of the rows `first` … `first + documents − 1`; in the arrays, rows count from 0.
 
     terms: uint64 [T], ascending. starts: int64 [T + 1]; term t has the postings starts[t] … starts[t + 1] − 1.
-    rows: uint32 [P]. counts: uint16 [P]. lengths: codes in LENGTHS, uint16 [documents], padded to whole blocks. tokens:
-    the total number.
+    rows: uint32 [P]. counts: uint16 [P]. lengths: uint16 [documents], codes (indexes into LENGTHS), padded to whole
+    blocks. tokens: the total number of tokens.
     """
 
     first: int
@@ -64,7 +64,7 @@ class PostingsSegment:
 
     @functools.cached_property
     def layout(self) -> AnyArray:
-        """Its arrays' addresses and sizes, as postings.c takes them (Segment), int64 [8]."""
+        """Addresses and sizes of the segment's arrays, as `Segment` in postings.c declares them, int64 [8]."""
         terms, starts, rows, counts, codes = (
             array.__array_interface__["data"][0]
             for array in (self.terms, self.starts, self.rows, self.counts, self.codes)
@@ -74,7 +74,7 @@ class PostingsSegment:
 
     @functools.cached_property
     def codes(self) -> AnyArray:
-        """A copy of `lengths`, so that no change to a mapped file can lead out of bounds of a scorer's tables."""
+        """A copy of `lengths`: a change to the mapped file cannot cause an access outside of a scorer's tables."""
         return np.array(self.lengths, dtype=np.uint16)
 
     @functools.cached_property
@@ -86,8 +86,8 @@ class PostingsSegment:
 def from_tokens(first: int, tokens: AnyArray, lengths: AnyArray, hashes: AnyArray) -> PostingsSegment:
     """Return a segment of consecutive documents, the first of which is row `first`.
 
-    `tokens` (int32 [sum of lengths]) holds their terms' numbers, one document after the other, `lengths` (int64
-    [documents]) the number of tokens of each document, and `hashes` (uint64 [V]) the hash of each term by its number.
+    `tokens` (int32 [sum of lengths]) has the documents' term ids, one document after the other, `lengths` (int64
+    [documents]) the number of tokens per document, and `hashes` (uint64 [V]) the hash of each term, by its id.
     """
     used = np.zeros(len(hashes), dtype=bool)
     used[tokens] = True
@@ -156,7 +156,7 @@ def merged(segments: Sequence[PostingsSegment]) -> PostingsSegment:
 def _copy(
     segment: PostingsSegment, shift: int, numbers: AnyArray, free: AnyArray, rows: AnyArray, counts: AnyArray
 ) -> None:
-    """Copy postings, with rows shifted, to `rows` and `counts`; those of term t go to free[numbers[t]], which moves on.
+    """Copy postings to `rows`, plus `shift`, and `counts`; term t's go to free[numbers[t]], which moves behind them.
 
     This runs without the GIL, since searches continue while segments are merged.
     """
@@ -202,7 +202,7 @@ LAYOUT = Layout(MAGIC, PARTS)
 
 
 def read(path: Path) -> PostingsSegment:
-    """Return the segment in a file, mapped and checked, content included. Raises OSError, DamagedError."""
+    """Return the segment in a file, which is mapped and its whole content checked. Raises OSError, DamagedError."""
 
     def sizes(numbers: Sequence[int]) -> Sequence[int]:
         _, documents, _, terms, postings = numbers
@@ -234,7 +234,7 @@ def _ordered(segment: PostingsSegment) -> bool:
 
 
 def _counted(segment: PostingsSegment) -> bool:
-    """Return whether every count is at least 1, and they add up to the tokens in the header (less if one is capped)."""
+    """Return whether all counts are at least 1 and add up to the header's tokens (or to less, if one is capped)."""
     total, most = 0, 0
     for begin in range(0, segment.size, CHUNK):
         part = segment.counts[begin : begin + CHUNK]
@@ -245,14 +245,14 @@ def _counted(segment: PostingsSegment) -> bool:
 
 
 def read_folder(folder: Path, known: Mapping[str, PostingsSegment] | None = None) -> list[PostingsSegment]:
-    """Return a folder's segments in row order, reusing those `known`. Raises DamagedError, FileNotFoundError."""
+    """Return a folder's segments in row order; see `segment_files.read_folder`. Raises DamagedError, OSError."""
     return segment_files.read_folder(folder, NAME, read, "the postings of row {row}", known)
 
 
 def find(segments: Sequence[PostingsSegment], hashes: AnyArray, layouts: AnyArray | None = None) -> AnyArray:
-    """Return where each term's postings begin and end (equal if it has none), and working space, int64 [n, 3, terms].
+    """Return int64 [n, 3, terms]: per segment, where each term's postings begin and end, and working space.
 
-    `layouts` int64 [n, 8]: those of the n segments, if they are known.
+    Begin and end are equal if the segment lacks the term. `layouts`: those of the n segments, int64 [n, 8], if known.
     """
     library = kernels.load("postings", len(segments) * len(hashes) <= BRIEF)
     places = np.zeros((len(segments), 3, len(hashes)), dtype=np.int64)

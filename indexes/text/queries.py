@@ -1,4 +1,4 @@
-"""The terms of queries by hash, as the compiled loops take them; the terms of the queries' pieces are cached."""
+"""Queries as the hashes of their terms, which the compiled functions need; pieces of queries are cached."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from indexes.text.analysis import Analysis
 from indexes.text.parameters import AnalysisSettings
 from indexes.text.vocabulary import term_hash, utf8
 
-MOST = 1 << 15  # half the number of cached pieces of queries, and their terms
+MOST = 1 << 15  # half the maximum number of cached pieces, and of the terms of all of them
 
 
 class Queries:
     """The distinct terms of queries, in order of appearance.
 
-    `data`, int64: each query's first term, then the number of all terms; the terms' hashes (uint64); their counts.
+    `data`, int64: the index of each query's first term, and the number of all terms; then the hash of each term
+    (uint64); then their counts.
     """
 
     def __init__(self, number: int, data: Int64Array) -> None:
@@ -51,7 +52,7 @@ class Queries:
 
     @property
     def first(self) -> Int64Array:
-        """The number of each query's first term, then the number of all terms, int64 [n + 1]."""
+        """The index of each query's first term, then the number of all terms, int64 [n + 1]."""
         return self.data[: self._number + 1]
 
     @property
@@ -67,15 +68,15 @@ class Queries:
 
 
 class QueryTerms:
-    """Queries' terms by hash; otherwise like Analysis.query_terms. Several threads may call it at once."""
+    """Turns queries into hashes of their terms; otherwise like `Analysis.query_terms`. Thread-safe."""
 
     def __init__(self, analysis: Analysis) -> None:
         self._analysis = analysis
-        # Calls hold the GIL, so each sees and leaves the memory in a consistent state.
+        # Calls hold the GIL, so each finds and leaves the cache in a consistent state.
         self._library = kernels.load("postings", brief=True)
-        self._memory = self._forgotten(2 * MOST)
+        self._memory = self._empty_memory(2 * MOST)
 
-    def _forgotten(self, most: int) -> Memory:
+    def _empty_memory(self, most: int) -> Memory:
         return Memory(most, posts=self._analysis.settings.tokenizer == "posts")
 
     def of(self, texts: Sequence[str]) -> Queries:
@@ -86,15 +87,15 @@ class QueryTerms:
         asked = np.empty(len(texts) + 1 + 2 * len(data), dtype=np.int64)
         call = self._library.terms_of
         while (unknown := kernels.call(call, memory.layout, data, len(data), len(texts), asked)) > 0:
-            memory = self._learnt(memory, data, asked[len(texts) + 1 :][: 3 * unknown])
+            memory = self._with_pieces(memory, data, asked[len(texts) + 1 :][: 3 * unknown])
         self._memory = memory
         if unknown < -len(texts):
             raise MemoryError
         queries = Queries(len(texts), asked)
         return self._with_stop_words(texts, queries) if unknown else queries
 
-    def _learnt(self, memory: Memory, data: bytes, unknown: Int64Array) -> Memory:
-        """Return a memory that knows the pieces with these hashes, begins and ends: the same one if it has room."""
+    def _with_pieces(self, memory: Memory, data: bytes, unknown: Int64Array) -> Memory:
+        """Add the terms of `unknown` pieces (hash, begin, end) to `memory`, or to a new one if full; return it."""
         spans = {hash_: data[begin:end] for hash_, begin, end in unknown.reshape(-1, 3).tolist()}
         terms = [
             [term_hash(term) for term in self._analysis.content_terms(piece.decode())]
@@ -107,12 +108,12 @@ class QueryTerms:
         while not kernels.call(
             self._library.remember, memory.layout, len(hashes), hashes, sizes, every, held
         ):
-            # Twice the room, so that the pieces of one call, which come in parts, all fit in the end.
-            memory = self._forgotten(2 * max(MOST, len(hashes), held))
+            # Double the room, so that the pieces of one call, which arrive in parts, all fit in the end.
+            memory = self._empty_memory(2 * max(MOST, len(hashes), held))
         return memory
 
     def _with_stop_words(self, texts: Sequence[str], queries: Queries) -> Queries:
-        """Return queries in which texts without other words have their stop words."""
+        """Return the queries, adding the stop words of texts that have no other words."""
         first, hashes, counts = queries.first.tolist(), queries.hashes.tolist(), queries.counts.tolist()
         return Queries.of([
             dict(zip(hashes[a:b], counts[a:b], strict=True)) if b > a else self._counted(text)
@@ -127,7 +128,7 @@ class QueryTerms:
 
 
 class Memory:
-    """The hashes of the terms of at most `most` pieces, by the pieces' hashes (postings.c: Memory)."""
+    """A cache: the hashes of the terms of at most `most` pieces, by the pieces' hashes (`Memory` in postings.c)."""
 
     def __init__(self, most: int, *, posts: bool) -> None:
         """`posts`: whether texts are split like posts (analysis.py)."""
@@ -141,5 +142,5 @@ class Memory:
 
 @functools.lru_cache(maxsize=8)
 def query_terms(settings: AnalysisSettings) -> QueryTerms:
-    """Return the query terms for these settings, with one cache shared by all callers in the process."""
+    """Return the QueryTerms for these settings, whose cache all callers in the process share."""
     return QueryTerms(Analysis(settings))

@@ -20,7 +20,7 @@ RUN = re.compile(r"[0-9]+(?:[.,][0-9]+)+")
 DECIMAL = re.compile(r"[0-9]+[.,][0-9]+")
 
 CONTROL = r"\x00-\x20\x7f"
-# Letters, digits and _, with the marks of scripts whose words need them.
+# Letters, digits and _, with the combining marks of scripts whose words need them.
 WORD = r"[\w\u0300-\u036f\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e31-\u0e4e]+"
 MARKED = re.compile(
     rf"\b(?:https?://|www\.|(?:[a-z0-9-]{{1,63}}\.){{1,4}}[a-z]{{2,24}}/)[^\s{CONTROL}\"<>]*|[@#]{WORD}",
@@ -34,7 +34,7 @@ def whole_numbers(language: str) -> Callable[[str], str]:
     Points and commas that do not form one number (1.2.3, 12.05.2021) still separate words.
     """
     groups, decimals = (r"\.", ",") if language in DECIMAL_COMMA else (",", r"\.")
-    # The second form is the other convention's, if it cannot be a decimal fraction: 1.234.567 or 1.234,5.
+    # The last two alternatives are the other convention, if the number is unambiguous: 1.234.567 or 1.234,5.
     grouped = re.compile(
         rf"([1-9][0-9]{{0,2}}(?:{groups}[0-9]{{3}})+)(?:{decimals}([0-9]+))?"
         rf"|([1-9][0-9]{{0,2}}(?:{decimals}[0-9]{{3}}){{2,}})"
@@ -54,7 +54,7 @@ def whole_numbers(language: str) -> Callable[[str], str]:
 
 
 def without_marks(text: str) -> str:
-    """Return a post's text without addresses, and with the words of its @handles and #hashtags after each of them."""
+    """Return a post's text without URLs, and with the words of each @handle and #hashtag inserted after it."""
     return MARKED.sub(_read, text)
 
 

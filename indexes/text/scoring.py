@@ -25,10 +25,10 @@ from indexes.text.queries import Queries
 
 TABLED = 8  # the factors of smaller counts are in a table; the same as in postings.c
 ONE = float(1 << 52)  # upper bound of the sum of a query's weights
-KEYS = 1 << 21  # number of keys (k per query) kept at a time
-QUERIES = 1 << 16  # this, divided by the number of segments, is the number of queries looked up at a time
+KEYS = 1 << 21  # maximum number of keys (k per query) in a batch
+QUERIES = 1 << 16  # this, divided by the number of segments, is the maximum number of queries in a batch
 MOST_ROWS = (1 << 32) - (1 << 13)
-MOST_TABLES = 4  # number of cached tables, each for one k1 and b
+MOST_TABLES = 4  # maximum number of cached tables, each for one k1, b and k3
 LOW = np.uint64(0xFFFFFFFF)
 HIGH = np.uint64(32)
 
@@ -36,9 +36,9 @@ DEFAULT = Bm25Parameters()
 
 
 class ScoringTables(NamedTuple):
-    """Tables for k1 and b: by length code, the norm [codes] and, by count, the factor [TABLED, codes].
+    """Tables for k1 and b: the norm by length code, [codes], and the factor by count and length code, [TABLED, codes].
 
-    `layout`: what postings.c scores by (Scoring), int64 [9]; its last entries are the floats k1, k3 and LONG_QUERY.
+    `layout`: `Scoring` as postings.c declares it, int64 [9]; its last entries are the floats k1, k3 and LONG_QUERY.
     """
 
     norms: AnyArray
@@ -47,7 +47,7 @@ class ScoringTables(NamedTuple):
 
 
 class AskedTerms(NamedTuple):
-    """The terms of some queries: each query's `first` term, the terms' `places` (see `find`), and their weights."""
+    """The terms of some queries: the index of each query's `first` term, `places` (see `find`), and weights."""
 
     tables: ScoringTables
     first: AnyArray
@@ -102,7 +102,7 @@ class Bm25Scorer(Scorer):
         self._documents = sum(s.documents for s in segments)
         if self._documents > MOST_ROWS:
             raise IndexesError(
-                f"{self._documents} rows are more than BM25 can number ({MOST_ROWS}): compact the index"
+                f"the index has {self._documents} rows, more than BM25 supports ({MOST_ROWS}): compact it"
             )
         self._codes = [s.codes for s in segments]
         self._layouts = np.array([s.layout for s in segments], dtype=np.int64).reshape(-1, 8)
@@ -127,7 +127,7 @@ class Bm25Scorer(Scorer):
         return self._codes
 
     def factors(self, weight: float, b: float) -> AnyArray:
-        """Return, by length code, the factor of a count before it saturates, float32 [codes]."""
+        """Return the factor of a count before saturation, by length code, float32 [codes]."""
         lengths = 1 - b + b * self._lengths / self._average
         # With b = 1, a length can be 0, but such a row has no postings.
         return (weight / np.where(lengths > 0, lengths, 1)).astype(np.float32)
@@ -137,7 +137,7 @@ class Bm25Scorer(Scorer):
         return parameters.k1 * (1 - parameters.b + parameters.b * length / self._average)
 
     def tables(self, parameters: Bm25Parameters) -> ScoringTables:
-        """Return the tables for k1 and b; the most recent tables are cached."""
+        """Return the tables for these parameters; the latest MOST_TABLES are cached."""
         k1, b, k3 = parameters.k1, parameters.b, parameters.k3
         tables = self._tables.get((k1, b, k3))
         if tables is None:
@@ -178,7 +178,7 @@ class Bm25Scorer(Scorer):
     def _best_in_steps(
         self, queries: Queries, k: int, allowed: Mask | None, parameters: Bm25Parameters
     ) -> tuple[RowArray, ScoreArray]:
-        """Do the same as the compiled `best`, for subclasses that offer rows in another way, and by numpy."""
+        """Do the same as the compiled `best`, for subclasses that override `_offer`, and without compiled code."""
         places, weights, scales = self._ask(queries, parameters)
         asked = AskedTerms(self.tables(parameters), queries.first, places, weights)
         keys = np.zeros((len(queries), k), dtype=np.uint64)
@@ -202,7 +202,7 @@ class Bm25Scorer(Scorer):
         return places, weights, scales
 
     def _offer(self, part: slice, asked: AskedTerms, allowed: Mask | None, keys: AnyArray) -> None:
-        """Offer the rows of some segments to `keys` (uint64 [n, k]), where each query keeps its best in a heap."""
+        """Offer the rows of some segments to `keys` (uint64 [n, k]), a heap per query of its best rows, with scores."""
         places, layouts, tables = asked.places[part], self._layouts[part], asked.tables
         if self._library is None:
             for segment, codes, of in zip(self._segments[part], self._codes[part], places, strict=True):
@@ -242,13 +242,13 @@ def weigh(
     Query q has the terms first[q] … first[q + 1] − 1 (int64 [n + 1]). `counts`: how often each occurs in its query;
     `frequency`: how many of `documents` have it, both int64 [terms].
     """
-    # libm's logarithm, like the compiled loop: numpy's own can differ in the last bit.
+    # Use libm's logarithm, as the compiled loop does: numpy's own can differ in the last bit.
     idf = np.array([math.log1p((documents - n + 0.5) / (n + 0.5)) for n in frequency.tolist()])
     query_of, repeated = np.repeat(np.arange(len(first) - 1), np.diff(first)), counts.astype(np.float64)
     lengths = np.bincount(query_of, repeated, len(first) - 1)[query_of].astype(np.float64)
     weights = parameters.query_weights(repeated, lengths) * (parameters.k1 + 1) * idf * (frequency > 0)
     totals = np.bincount(query_of, weights, minlength=len(first) - 1)
-    # Scales are powers of two, by which floats are divided exactly.
+    # Scales are powers of two, so that dividing a float by them is exact.
     scales = np.ldexp(1.0, np.frexp(ONE / np.maximum(totals, 1e-30))[1] - 1)
     return (weights * scales[query_of]).astype(np.float32), scales
 
@@ -280,7 +280,7 @@ def _holding(segment: PostingsSegment, hashes: AnyArray) -> RowArray:
 
 
 def decoded(keys: AnyArray, scales: AnyArray) -> tuple[RowArray, ScoreArray]:
-    """Return the rows and scores, both [n, k], that `keys` (uint64 [n, k]) encode, best first; `keys` are sorted."""
+    """Return the rows and scores, both [n, k], that `keys` (uint64 [n, k]) encode, best first; may sort `keys`."""
     library = kernels.load("postings", keys.size <= BRIEF)
     if library is None:
         return _decoded_by_numpy(keys, scales)

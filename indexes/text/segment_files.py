@@ -1,4 +1,4 @@
-"""Segments of consecutive rows in files: a header and arrays, named by their checksum, never changed, only merged."""
+"""Files of segments (consecutive rows): a header and arrays, named by checksum. They are merged, never changed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RowSegment(Protocol):
 
     @property
     def first(self) -> int:
-        """Its first row."""
+        """The number of its first row."""
 
     @property
     def documents(self) -> int:
@@ -35,7 +35,7 @@ class RowSegment(Protocol):
 
     @property
     def size(self) -> int:
-        """Its size, which decides when segments are merged."""
+        """The size by which carrying.py decides when segments are merged."""
 
     @property
     def path(self) -> Path | None:
@@ -47,14 +47,14 @@ S = TypeVar("S", bound=RowSegment)
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A kind of file: its first eight bytes, and the arrays that follow the header, by name and dtype."""
+    """A file format: its magic number (the first eight bytes), and the arrays after the header, by name and dtype."""
 
     magic: bytes
     parts: Mapping[str, str]
 
 
 def write(segment: RowSegment, numbers: Sequence[int], folder: Path, suffix: str, layout: Layout) -> Path:
-    """Write `numbers` [NUMBERS] and arrays to a file named by its checksum; return its path. Raises OSError."""
+    """Write header `numbers` [NUMBERS] and arrays to a file named by its checksum; return its path. Raises OSError."""
     head = layout.magic + np.array(numbers, dtype="<u8").tobytes()
     arrays = [
         np.ascontiguousarray(getattr(segment, name), dtype=kind).data for name, kind in layout.parts.items()
@@ -79,8 +79,8 @@ def read(
 ) -> S:
     """Return the segment in a file, mapped and checked.
 
-    `sizes` returns the length of each array from the header's numbers, `make` the segment from these and its arrays,
-    and `sound` whether its content is consistent. Raises OSError, DamagedError.
+    `sizes` returns the length of each array, given the header's numbers; `make` returns the segment, given these
+    numbers and the arrays; `sound` returns whether its content is consistent. Raises OSError, DamagedError.
     """
     data = map_file(path)
     damaged = DamagedError(f"{path} is damaged or incomplete: restore it, or rebuild the index")
@@ -112,10 +112,11 @@ def read_folder(
     what: str,
     known: Mapping[str, S] | None = None,
 ) -> list[S]:
-    """Return a folder's segments in row order; `what` names the content if a row, "{row}" in it, is missing.
+    """Return a folder's segments in row order.
 
-    Those whose file names are in `known` are already open and are not read again. Raises DamagedError, and
-    FileNotFoundError if the folder does not exist.
+    `what` describes, for the error message, what is missing if there is no segment with row "{row}". Segments in
+    `known`, by file name, are already open and are not read again. Raises DamagedError, and FileNotFoundError if the
+    folder does not exist.
     """
 
     def opened(path: Path) -> S:
@@ -133,14 +134,14 @@ def read_folder(
 
 
 def at(segment: S, path: Path) -> S:
-    """Return a copy of an open segment, with all that was computed from it, for another file of the same content."""
+    """Return a copy of an open segment, with its cached properties, for another file with the same content."""
     other = copy.copy(segment)
     object.__setattr__(other, "path", path)  # segments are frozen
     return other
 
 
 def check_content(segments: Sequence[RowSegment]) -> None:
-    """Raise DamagedError if a segment's file, about to be copied, has changed, unless its name is gone."""
+    """Raise DamagedError if the content of a segment's file has changed; a file that no longer exists is ignored."""
     for segment in segments:
         with contextlib.suppress(FileNotFoundError):
             if segment.path is not None and record_of(segment.path).xxh3 != segment.path.stem:

@@ -1,7 +1,7 @@
-"""Terms by number while an index is written; analysis results are cached.
+"""Assign ids to terms while an index is written; analysis results are cached.
 
-Analysing a word costs a microsecond or more, looking it up a twentieth of that, and texts repeat their words. So a text
-is split where a word ends in every language (analysis.py), and only new pieces are analysed.
+Analysing a word takes a microsecond or more, looking it up a twentieth of that, and words recur. So a text is split
+where a word ends in every language (analysis.py), and only new pieces are analysed.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ def utf8(texts: Sequence[str]) -> bytes:
 
 
 class TermVocabulary:
-    """Terms by number, in order of appearance."""
+    """Assigns ids to terms: 0, 1, 2 … in order of appearance."""
 
     def __init__(self, analysis: Analysis) -> None:
         self._analysis = analysis
-        self._number: dict[str, int] = {}  # term → number
-        self._hashes = array("Q")  # hashes of the terms, by number
-        self._several: list[list[int]] = []  # terms of each piece without exactly one term
+        self._number: dict[str, int] = {}  # term → id
+        self._hashes = array("Q")  # hashes of the terms, by id
+        self._several: list[list[int]] = []  # term ids of each piece that has no term or several
         self._held = 0  # total number of terms in `_several`
-        self._pieces: dict[str, int] = {}  # piece → its term's number, or −n − 1 for several[n]
-        # The same numbers by the hashes of the pieces, for the compiled library; None if that cannot be used.
+        self._pieces: dict[str, int] = {}  # piece → its term's id, or −n − 1 for _several[n]
+        # The same by the hashes of the pieces, for the compiled library; None without it.
         posts = analysis.settings.tokenizer == "posts"
         self._table = PieceTable(posts) if kernels.load("postings") is not None else None
 
     def numbers(self, texts: Sequence[str]) -> tuple[Int32Array, Int64Array]:
-        """Return the numbers of all terms in order (int32 [tokens]), and their number per text (int64 [texts])."""
+        """Return the ids of all terms in order (int32 [tokens]), and how many there are per text (int64 [texts])."""
         prepared = [self._analysis.prepare(text) for text in texts]
         parts = [self._of_part(part) for part in _parts(prepared)]
         if len(parts) == 1:
@@ -91,7 +91,10 @@ class TermVocabulary:
         return number
 
     def _expanded(self, numbers: Int32Array, ends: Int64Array) -> tuple[Int32Array, Int64Array]:
-        """Return terms' numbers and count per text, by pieces' (negative: several or no terms) and texts' ends."""
+        """Return term ids and their count per text, given the pieces' `numbers` and where each text `ends`.
+
+        A piece's number is its term's id, or negative if it has no term or several.
+        """
         positions = np.flatnonzero(numbers < 0)
         if not len(positions):
             return numbers, np.diff(ends, prepend=0)
@@ -106,12 +109,12 @@ class TermVocabulary:
 
     @property
     def terms(self) -> list[str]:
-        """The terms in the order of their numbers."""
+        """The terms in the order of their ids."""
         return list(self._number)
 
     @property
     def hashes(self) -> npt.NDArray[np.uint64]:
-        """The hash of each term by its number, uint64 [terms]."""
+        """The hash of each term, by its id, uint64 [terms]."""
         return np.array(self._hashes, dtype=np.uint64)
 
     def full(self) -> bool:
@@ -128,7 +131,7 @@ def _parts(texts: Sequence[str]) -> list[Sequence[str]]:
 
 
 class PieceTable:
-    """The compiled part: numbers of pieces by 64-bit hash, which collide with the same probability as for terms."""
+    """A hash table for the compiled library: pieces' numbers by 64-bit hash (collisions: as for terms, postings.py)."""
 
     def __init__(self, posts: bool) -> None:
         """`posts`: whether texts are split like posts (analysis.py)."""
@@ -144,9 +147,9 @@ class PieceTable:
     def look_up(
         self, texts: Sequence[str], numbers_of: Callable[[Sequence[str]], list[int]]
     ) -> tuple[Int32Array, Int64Array]:
-        """Return the numbers of all pieces (int32 [pieces]), and their cumulative number per text (int64 [texts]).
+        """Return the numbers of all pieces (int32 [pieces]), and the cumulative count of pieces (int64 [texts]).
 
-        `numbers_of` gives the numbers of pieces that are not in the table yet.
+        `numbers_of` returns the numbers of pieces that are not in the table yet.
         """
         data = utf8(texts)
         most = len(data) // 2 + 1

@@ -1,15 +1,15 @@
-"""Exact search in two steps: a coarse scan of 8-bit codes with a proven error bound, then exact scores for the rest.
+"""Exact search in two steps: a coarse scan of 8-bit codes with a proven error bound, then exact scores for close rows.
 
 A row x is stored as x̂ = s·c (s = max|xᵢ|/127, c a vector of one-byte integers) together with the length of the
-rounding error, r = ‖x − x̂‖; and likewise for a query q, with e = ‖q − q̂‖. By the Cauchy–Schwarz inequality,
+rounding error, r = ‖x − x̂‖. A query q is encoded likewise, with e = ‖q − q̂‖. By the Cauchy–Schwarz inequality,
 
     |q·x − q̂·x̂| = |q̂·(x − x̂) + (q − q̂)·x| ≤ ‖q̂‖·r + e·N,        N = length of the longest row.
 
 This holds for vectors of any length below 1e30 (a limit of float32); for unit vectors N = 1, and in 256 dimensions
-the bound is about .014. q̂·x̂ is an integer times two scales, so it is computed exactly except for a few roundings to
+the bound is about 0.014. q̂·x̂ is an integer times two scales, so it is computed exactly except for a few roundings to
 float32; sixteen units of 2⁻²⁴·(‖q‖ + ‖q̂‖)·N cover these and the rounding of the score itself. A row's score
 therefore lies between q̂·x̂ − bound and q̂·x̂ + bound. Once k rows are certain to reach a threshold, every row that
-cannot reach it is ruled out, and all others are scored: the answer is provably the same as if every row were scored.
+cannot reach it is ruled out, and all others are scored: the result is provably the same as if every row were scored.
 
 Scores are summed in float64 and rounded to float32 once, however the row was selected.
 """
@@ -33,15 +33,15 @@ PANEL, WIDTH = 64, 6  # the same as in scan.c
 BLOCK = 1 << 16  # rows encoded together; only the last block is ever re-encoded
 MOST_DIM = 4096  # up to this dimension, the rounding error of a row is less than a quarter of its length
 SLACK = 2.0**-20  # sixteen roundings to float32
-ROOM = 1024  # candidates held per query (or 16 k if that is more); whenever the buffer is full, the threshold is raised
-BUFFER_BYTES = 1 << 25  # bytes of the buffer for the candidates of each thread
+ROOM = 1024  # a query's buffer holds max(ROOM, 16 k) candidates; when it is full, the threshold is raised
+BUFFER_BYTES = 1 << 25  # bytes of each thread's buffer of candidates
 BYTES = 20  # bytes per candidate: row, value, upper, key
 NO_KEY = np.iinfo(np.uint64).max
 FEW_SCORED = 32  # scoring one row in this many costs as much as FAISS's scan
-# Scoring a row maps a quarter of a mebibyte of its file into memory, so scoring one row in a few hundred maps all of
-# it.
+# Scoring a row maps 256 KiB of the file into memory, so scoring one row in TOUCHED maps nearly all of it. Files of more
+# than LARGE bytes are unmapped then.
 TOUCHED, LARGE = 512, 1 << 28
-SERIAL = 1 << 27  # with fewer products of bytes, a second thread costs more than it saves
+SERIAL = 1 << 27  # with fewer multiplications of bytes, a second thread costs more than it saves
 
 
 class ExactScan(Protocol):
@@ -66,7 +66,7 @@ class ExactScan(Protocol):
 class _ScanBlock(NamedTuple):
     codes: npt.NDArray[np.uint8]
     scales: ScoreArray
-    errors: ScoreArray  # −inf where there is no row
+    errors: ScoreArray  # r of each row; −inf for padding
     longest: float
 
 
@@ -94,7 +94,7 @@ class _Queries:
 
     @classmethod
     def code(cls, vectors: Matrix, longest: float) -> _Queries:
-        """Round `vectors` float32 [n, dim] like the rows, and lay the codes out for scan.c."""
+        """Encode `vectors` (float32 [n, dim]) as rows are, and arrange the codes as scan.c reads them."""
         count, dim = vectors.shape
         scale = np.abs(vectors).max(axis=1, initial=0).astype(np.float64) / 127
         scale[scale < 1e-30] = 1
@@ -134,7 +134,7 @@ class ByteScan:
         self._threads, self._release = threads, release
         self._blocks: list[_ScanBlock] = []
         self._coded = 0
-        self._seen = self._scored = 0  # total rows over all queries so far
+        self._seen = self._scored = 0  # rows scanned and rows scored, over all queries so far
         self._touched = 0  # rows scored since the last release
         self._lock = threading.Lock()
 

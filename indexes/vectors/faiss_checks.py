@@ -18,7 +18,7 @@ BLOCK_ROWS = 32  # rows whose codes are stored together for comparison in regist
 MOST_LEVELS = 64
 MOST_LINKS = 1 << 16  # maximum links of a node, over all levels
 MOST_EF = 1 << 16
-# Maximum coordinate of a centroid; in parts of unit vectors and their differences it is at most 2.
+# Maximum coordinate of a centroid; for parts of unit vectors and their differences, it is at most 2.
 LARGEST = 16.0
 
 
@@ -65,7 +65,7 @@ class File:
     def expect(self, *names: bytes) -> bytes:
         """Return the next four bytes, which must be one of `names`."""
         name = self.take(4, "|u1").tobytes()
-        require(name in names, f"it holds {name!r} where {names[0]!r} should be")
+        require(name in names, f"expected {names[0]!r}, got {name!r}")
         return name
 
     def header(self, dim: int, rows: int) -> int:
@@ -132,7 +132,7 @@ def _check_upper(levels: AnyArray, offsets: AnyArray, neighbours: AnyArray, ends
 
 
 def ivfpq(file: File, dim: int, rows: int, subspaces: int) -> None:
-    """Check cells of product-quantised vectors, `subspaces` codes per vector. Raises WrongError."""
+    """Check a file of cells of product-quantised vectors, `subspaces` codes per vector. Raises WrongError."""
     file.expect(b"IwPQ")
     total, cells = _check_cells(file, dim, rows)
     code_size = file.one("<u8")
@@ -145,7 +145,7 @@ def ivfpq(file: File, dim: int, rows: int, subspaces: int) -> None:
 
 
 def ivf_fast_scan(file: File, dim: int, rows: int, subspaces: int) -> None:
-    """Check cells of four-bit codes, `subspaces` per row, in blocks of 32 rows. Raises WrongError."""
+    """Check a file of cells of four-bit codes, `subspaces` per row, in blocks of 32 rows. Raises WrongError."""
     file.expect(b"IwPf")
     total, cells = _check_cells(file, dim, rows)
     code_size, block, codes = file.one("<u8"), file.one("<i4"), file.one("<u8")
@@ -156,7 +156,7 @@ def ivf_fast_scan(file: File, dim: int, rows: int, subspaces: int) -> None:
     _check_quantiser(file, dim, subspaces, range(4, 5))
     file.expect(b"ilbl")
     size = BLOCK_ROWS * even // 2
-    shape = cells, (1 << 64) - 1, BLOCK_ROWS, size  # rows of a block have no individual size
+    shape = cells, (1 << 64) - 1, BLOCK_ROWS, size  # 2^64 − 1: codes in blocks have no size per row
     require(tuple(file.take(4, "<u8").tolist()) == shape, "its cells do not match its header")
     held, seen = 0, np.zeros(total, dtype=bool)
     for _ in range(cells):
@@ -190,7 +190,7 @@ def _see(numbers: AnyArray, seen: AnyArray) -> int:
 
 
 def cell_sizes(file: File, cells: int) -> list[tuple[int, int]]:
-    """Return the number and the size of each non-empty cell; the file lists all cells, or some by number."""
+    """Return the index and the size of each non-empty cell; a file lists all sizes, or pairs of index and size."""
     full = file.expect(b"full", b"sprs") == b"full"
     sizes = file.vector("<i8")
     numbers = np.arange(len(sizes))
@@ -217,7 +217,7 @@ def _check_lists(file: File, sizes: list[int], code_size: int, total: int) -> No
 
 
 def fast_scan(file: File, dim: int, rows: int, subspaces: int) -> None:
-    """Check four-bit codes, `subspaces` per row, in blocks of 32 rows. Raises WrongError."""
+    """Check a file of four-bit codes, `subspaces` per row, in blocks of 32 rows. Raises WrongError."""
     file.expect(b"IPfs")
     total = file.header(dim, rows)
     _check_quantiser(file, dim, subspaces, range(4, 5))

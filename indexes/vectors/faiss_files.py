@@ -37,7 +37,7 @@ def bitmap(mask: Mask) -> Any:
 
 
 def write(index: Any, path: Path, flags: int) -> FileRecord:
-    """Write an index durably, by our own writes: FAISS only prints that a disk is full. Raises IndexesError."""
+    """Write an index durably, through a file of ours: if a disk is full, FAISS only prints it. Raises IndexesError."""
     from indexes.disk.writing import DurableFile
 
     faiss = load_faiss()
@@ -50,7 +50,7 @@ def write(index: Any, path: Path, flags: int) -> FileRecord:
 
 
 def read(path: Path, check: Check, flat: Any, dim: int | None = None) -> Any:
-    """Return the index in a file, over the vectors in `flat`, after `check` of its bytes. Raises DamagedError."""
+    """Return the index in a file, whose vectors are in `flat`, after `check` has passed. Raises DamagedError."""
     faiss = load_faiss()
     try:
         data = map_file(path)
@@ -94,4 +94,4 @@ def _reason(error: Exception) -> str:
 
 def damaged(path: Path, why: str) -> DamagedError:
     """Return a DamagedError that names the file, the reason and the remedy."""
-    return DamagedError(f"{path} cannot be used: {why}; {REMEDY}")
+    return DamagedError(f"{path} cannot be read: {why}; {REMEDY}")

@@ -42,7 +42,7 @@ from indexes.vectors.stored import StoredVectors
 EXACT_BELOW = 10_000  # with fewer rows, approximation does not pay off
 CODED_FROM = 1 << 14  # with fewer rows, a scan by FAISS is as fast as the certified one
 CODED_AFTER = 8  # this many single queries by FAISS cost as much as computing the codes
-BATCHED = 16  # factor of that number for queries in batches
+BATCHED = 16  # this many queries in a batch count as one single query
 PICKED = 16  # if a filter allows fewer than one row in 16, a copy of these rows is searched
 FEW = 32  # the certified scan pays off if k is at most a 32nd of the rows
 
@@ -116,12 +116,13 @@ class FaissIndex:
         total = sum(len(block) for block in blocks)
         if total != len(rows.ids) or any(block.shape[1:] != (self.dim,) for block in blocks):
             shapes = [block.shape for block in blocks]
-            raise IndexesError(f"{len(rows.ids)} ids of dimension {self.dim}, but vectors {shapes}")
+            expected = f"{len(rows.ids)} vectors of dimension {self.dim}"
+            raise IndexesError(f"expected {expected}, got blocks of shape {shapes}: rebuild the index")
         self._rows = rows
         self._stored.restore(blocks)
 
     def build(self) -> None:
-        """Train the candidate generator and index the rows added since. Searches do this when due."""
+        """Train the candidate generator if it is new, and add the rows that it lacks. Searches do this when needed."""
         with self._lock:
             total = len(self._stored)
             if self.kind == "flat" or total < self._exact_below or total == self._covered:
@@ -140,7 +141,7 @@ class FaissIndex:
 
     @property
     def generator(self) -> CandidateGenerator | None:
-        """The candidate generator, built if due; None if every search is exact. Its settings may be changed."""
+        """The candidate generator, built if needed; None if every search is exact. Its settings may be changed."""
         self.build()
         return self._generator
 
@@ -150,7 +151,7 @@ class FaissIndex:
         return self._generator.save(path) if self._generator else None
 
     def load_graph(self, path: Path) -> None:
-        """Read what `save_graph` wrote, perhaps without the last rows. Raises DamagedError, IndexesError if flat."""
+        """Read a file of `save_graph`, which may lack the last rows. Raises DamagedError, and IndexesError if flat."""
         if self.kind == "flat":
             raise IndexesError(f"{path}: a flat index has no graph to load")
         generator = self._new(kind_of(path) if self.kind == AUTO else self.kind)
@@ -217,7 +218,7 @@ class FaissIndex:
         return np.arange(len(self._stored)) if mask is None else np.flatnonzero(mask)
 
     def drawn(self, size: int, seed: int) -> tuple[Matrix, RowArray]:
-        """Return the vectors (float32 [n, dim]) and the rows (int64 [n], ascending) of at most `size` documents."""
+        """Return vectors (float32 [n, dim]) and rows (int64 [n], ascending) of at most `size` random documents."""
         live = self.live_rows()
         rows = np.sort(np.random.default_rng(seed).choice(live, min(size, len(live)), replace=False))
         return np.array(self.vectors[rows]), rows
@@ -245,7 +246,7 @@ class FaissIndex:
 
 
 def _certified(stored: StoredVectors, scan: FlatScan) -> ExactScan:
-    """Return the certified scan, or FAISS's if FAISS has a GPU or the CPU lacks the instructions."""
+    """Return the certified scan, or FAISS's if FAISS has a GPU or the certified one cannot run on this CPU."""
     if scan.on_gpu() or not ByteScan.available(stored.dim):
         return scan
     return ByteScan(load_faiss().omp_get_max_threads, stored.release)

@@ -23,14 +23,14 @@ from indexes.vectors.stored import StoredVectors, faiss_loaded
 BUFFER_BYTES = 1 << 25  # bytes of products held in memory at a time
 # from this many queries on, a matrix product beats one scan per query (measured for d = 64 … 1024)
 BLAS_BATCH = 5
-NEVER = 2**31 - 1
+NEVER = 2**31 - 1  # a threshold that no number of queries reaches
 BLOCK_FLOATS = 1 << 20  # floats copied at a time if a filter selects rows: 4 MiB, about a CPU cache
-SCORED_FLOATS = 1 << 24  # scores held at a time while ties at rank k are resolved: 64 MiB
+SCORED_FLOATS = 1 << 24  # maximum number of scores in memory if all rows are scored: 64 MiB
 GPU_K = 2048  # FAISS's limit of k on the GPU
 
 
 def exact_scores(vectors: Matrix, queries: Matrix, rows: RowArray) -> ScoreArray:
-    """Return the products, float32 [n, m], of `queries` [n, d] with `rows` [n, m] of `vectors`; −inf for row −1."""
+    """Return each query's dot products with its `rows` [n, m] of `vectors`, float32 [n, m]; −inf for row −1."""
     out = np.empty(rows.shape, dtype=np.float32)
     library, (count, width) = kernels.load("scan"), rows.shape
     if library is not None:
@@ -69,7 +69,7 @@ class BlasThreshold:
 
     @contextlib.contextmanager
     def at(self, value: int) -> Iterator[None]:
-        """Hold the threshold at `value` inside the context."""
+        """Set the threshold to `value` within the context."""
         settings = load_faiss().cvar
         with self._turn:
             self._turn.wait_for(lambda: not self._users or self._value == value)
@@ -91,7 +91,7 @@ BLAS_THRESHOLD = BlasThreshold()
 
 
 class FlatScan:
-    """ExactScan over unit vectors."""
+    """ExactScan over unit vectors by FAISS; by numpy for a small search before FAISS has been imported."""
 
     def __init__(self, stored: StoredVectors) -> None:
         self._stored = stored
@@ -160,7 +160,7 @@ class FlatScan:
 
 
 def _half_rounding(dim: int) -> float:
-    """Return an upper bound on the float16 error of two unit vectors' dot product (2⁻²⁵ per small value)."""
+    """Return an upper bound on the error of two unit vectors' dot product in float16 (subnormal values err by 2⁻²⁵)."""
     lost = 2.0**-11 + math.sqrt(dim) * 2.0**-25
     return 2 * lost + lost * lost
 
@@ -198,7 +198,7 @@ def _scan_picked(vectors: Matrix, queries: Matrix, k: int, picked: RowArray) -> 
 def _settle(
     vectors: Matrix, queries: Matrix, k: int, mask: Mask | None, bar: ScoreArray
 ) -> tuple[RowArray, ScoreArray]:
-    """Return the top k rows and scores, both [n, k], after scoring every row whose product reaches `bar` [n]."""
+    """Return the top k rows and scores, both [n, k], by scoring every row whose rough score reaches `bar` [n]."""
     rows, scores = padding(len(queries), k)
     size = max(1, SCORED_FLOATS // len(vectors))
     for start in range(0, len(queries), size):

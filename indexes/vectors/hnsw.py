@@ -63,7 +63,7 @@ class Hnsw:
         """Choose the levels of the new rows: at random as in the paper, but copies only on the lowest level.
 
         Copies (retweets, empty texts) are linked to each other, so a search that reaches one on its way down finds
-        nothing else. With 58 % copies among the rows, recall of the top ten was .60; with this rule it is .99.
+        nothing else. With 58 % copies among the rows, recall of the top ten was 0.60; with this rule it is 0.99.
         """
         faiss, known = load_faiss(), index.ntotal
         cumulative = np.cumsum(faiss.vector_to_array(index.hnsw.assign_probas))[:-1]
@@ -108,8 +108,8 @@ class _Copies:
     """Detects rows that are copies of earlier ones, by stored signatures of 8 bytes per row.
 
     A signature hashes SIDES random projections of a unit vector, rounded to 1 / GRAIN. It is equal for vectors that
-    differ in their last bits (1e-7), like those of one text from two batches, for 95 % of vectors that differ by
-    1e-4, and for almost none that differ by .02.
+    differ in their last bits (1e-7), as those of one text encoded in two batches do, for 95 % of vectors that differ by
+    1e-4, and for almost none that differ by 0.02.
     """
 
     SIDES, GRAIN = 16, 32
@@ -151,7 +151,7 @@ class _Copies:
 def _attach(graph: Any, flat: Any) -> None:
     """Make the graph use `flat` instead of its own storage; FAISS keeps a bare pointer to it.
 
-    The empty storage of a new graph (some hundred bytes) is not freed, because freeing it through SWIG corrupts
+    The empty storage of a new graph (a few hundred bytes) is not freed, because freeing it through SWIG corrupts
     SWIG's type table.
     """
     graph.storage, graph.own_fields = flat, False

@@ -36,7 +36,7 @@ class CandidateGenerator(Protocol):
         ...
 
     def generate(self, queries: Matrix, fetch: int, mask: Mask | None) -> RowArray:
-        """Return likely rows of `queries` [n, d], int64 [n, fetch or more], padded with −1; `mask` must allow them."""
+        """Return likely top rows for `queries` [n, d] that `mask` allows, int64 [n, `fetch` or more]; −1 is padding."""
         ...
 
     def save(self, path: Path) -> FileRecord:
@@ -49,7 +49,7 @@ class CandidateGenerator(Protocol):
 
 
 def kind_by_size(rows: int) -> str:
-    """Return the kind that `auto` builds: codes, built in seconds with good recall; cells from a million rows."""
+    """Return the kind that `auto` builds: codes (built in seconds, with good recall), in cells from a million rows."""
     return "pq" if rows < AUTO_CELLS else "ivfpq"
 
 

@@ -1,4 +1,4 @@
-"""Candidate generation by compressed 4-bit codes: in cells, scanning only the nearest cells, or scanning all codes.
+"""Candidate generation by compressed 4-bit codes: in cells, of which a search scans only the nearest, or without cells.
 
 IVF-PQ: Jégou et al., "Product quantization for nearest neighbor search", TPAMI 2011. Fast scan: André et al.,
 "Accelerated nearest neighbor search with Quick ADC", ICMR 2017.
@@ -34,10 +34,9 @@ def _padded(vectors: Matrix, multiple: int) -> Matrix:
 
 
 class IvfPq:
-    """CandidateGenerator by IVF-PQ with fast scan: about 2√n cells, nearest first, of 4-bit codes of two dimensions.
+    """CandidateGenerator by IVF-PQ with fast scan: about 2√n cells of 4-bit codes, one code per two dimensions.
 
-    In files of earlier versions, cells of codes that are looked up one by one (a quarter byte per dimension) are used
-    unchanged.
+    Files of earlier versions, whose codes (two bits per dimension) are looked up one by one, are used unchanged.
     """
 
     FOURCCS: ClassVar[Sequence[bytes]] = (b"IwPf", b"IwPQ")
@@ -50,14 +49,14 @@ class IvfPq:
     DIMENSIONS_PER_CODE = 2
     LOOKED_UP = 4  # dimensions per byte of a code in files of earlier versions
     CODE_SPEED = 32.0  # number of codes that are compared in the time of one full vector
-    POINTS_PER_CENTROID = 39  # FAISS's lower limit of rows for training
+    POINTS_PER_CENTROID = 39  # FAISS's default minimum of training rows per centroid
 
     def __init__(self) -> None:
         self.settings: dict[str, float] = {"probed": 1 / 12, "refine": 2}
         self._index: Any = None
 
     def extend(self, flat: Any, vectors: Matrix) -> None:
-        """Add codes of new rows of `flat`; trains on the first call, and again when twice as many cells are due."""
+        """Add the codes of new rows of `flat`. Train on the first call, and again when twice as many cells are due."""
         if self._index is None or self._cells(len(vectors)) >= 2 * self._index.nlist:
             self._index = None
             self._index = self._trained(vectors)
@@ -69,7 +68,7 @@ class IvfPq:
         return max(1, min(int(2 * math.sqrt(rows)), rows // self.POINTS_PER_CENTROID))
 
     def _padded(self, vectors: Matrix) -> Matrix:
-        """Return `vectors` [n, d] in the index's dimension."""
+        """Return `vectors` [n, d], padded with zeros to the index's dimension."""
         return _padded(vectors, self._index.d if self._index else self.DIMENSIONS_PER_CODE)
 
     def _trained(self, vectors: Matrix) -> Any:
@@ -144,7 +143,7 @@ class PqScan:
         self._trained_on = 0
 
     def extend(self, flat: Any, vectors: Matrix) -> None:
-        """Add codes of new rows of `flat`; trains on the first call, and again with four times as many rows."""
+        """Add the codes of new rows of `flat`. Train on the first call, and again with four times as many rows."""
         if self._index is None or len(vectors) >= 4 * self._trained_on:
             self._index = None
             self._index, self._trained_on = self._trained(vectors), len(vectors)

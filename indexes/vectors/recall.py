@@ -29,7 +29,7 @@ class SearchCost:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One point per setting, in the order of the grid, and the cost of exact search with the same index."""
+    """One point per combination of settings, in grid order, and the cost of exact search with the same index."""
 
     points: tuple[SearchCost, ...]
     exact_ms: float
@@ -45,7 +45,7 @@ class Generator(Protocol):
 
 
 class ApproximateSearch(Protocol):
-    """An index whose recall can be measured; `clock` returns the seconds that its searches have cost."""
+    """An index whose recall can be measured; `clock` returns the seconds that its searches have taken."""
 
     clock: Callable[[], float]
 
@@ -66,7 +66,7 @@ class ApproximateSearch(Protocol):
 
 
 def measure(index: ApproximateSearch, queries: Matrix, k: int, own: RowArray | None = None) -> Curve:
-    """Return the curve over `queries`, float32 [n, dim]; `own`, int64 [n]: the row to exclude from each answer.
+    """Return the curve over `queries`, float32 [n, dim]; `own`, int64 [n]: the row to exclude from each result.
 
     Raises IndexesError if the index has nothing to tune. The index's settings are restored afterwards.
     """

@@ -114,8 +114,7 @@ class StoredVectors:
     def expect(self, *, scattered: bool) -> None:
         """Tell the kernel whether single rows of a mapped file are read next, or all of them in sequence.
 
-        For a single row that is not in memory, it would otherwise read thirty times as much ahead, and evict other
-        rows for it.
+        Otherwise, for each row that is not in memory, it would read ahead thirty times as much and evict other rows.
         """
         if scattered != self._scattered and (mapped := self.file) is not None:
             self._scattered = scattered

@@ -77,15 +77,15 @@ def test_credentials_are_its_own_and_go_to_the_named_address_alone(
     with pytest.raises(UntrustedHostError, match="credentials are not sent over plain http"):
         open_remote(Address(("http://example.org:9200",), "news", "opensearch"))
     monkeypatch.setenv("LINKER_OPENSEARCH_API_KEY", "c2VjcmV0")
-    with pytest.raises(IndexesError, match="OpenSearch takes no keys: use LINKER_OPENSEARCH_USER"):
+    with pytest.raises(IndexesError, match="OpenSearch accepts no API keys: use LINKER_OPENSEARCH_USER"):
         open_remote(NEWS)
 
 
 def test_settings_that_cannot_be_are_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "ca.pem").write_text("not a certificate")
     for name, value, message in (
-        ("CA", "/nowhere", "LINKER_OPENSEARCH_CA names no file"),
-        ("CA", str(tmp_path / "ca.pem"), "holds no certificate"),
+        ("CA", "/nowhere", "LINKER_OPENSEARCH_CA names a file that does not exist"),
+        ("CA", str(tmp_path / "ca.pem"), "contains no certificate"),
         ("TIMEOUT", "0", "LINKER_OPENSEARCH_TIMEOUT is '0'"),
     ):
         with monkeypatch.context() as patch:
@@ -106,7 +106,7 @@ def test_settings_that_cannot_be_are_errors(tmp_path: Path, monkeypatch: pytest.
             400, b'{"error": {"type": "x", "reason": "no"}}', IndexesError,
             r"rejected a request \(400: x: no\)",
         ),
-        (200, b"<html>", BackendUnavailableError, r"is not OpenSearch: an address begins with elastic\+ for"),
+        (200, b"<html>", BackendUnavailableError, r"is not OpenSearch: begin its address with elastic\+ for"),
     ],
 )  # fmt: skip
 def test_answers_become_our_errors(status: int, body: bytes, error: type[Exception], match: str) -> None:

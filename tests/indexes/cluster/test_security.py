@@ -72,10 +72,10 @@ def test_logins(secured: tuple[Node, Path], tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("LINKER_TRUSTED_HOSTS", str(tmp_path / "hosts"))
     assert "does not answer" in linker(*build, check=1).stderr  # an unknown authority
     monkeypatch.setenv("LINKER_ELASTIC_CA", str(authority))
-    assert "refuses us (401)" in linker(*build, check=1).stderr
+    assert "refuses access (401)" in linker(*build, check=1).stderr
     monkeypatch.setenv("LINKER_ELASTIC_USER", USER)
     monkeypatch.setenv("LINKER_ELASTIC_PASSWORD", "a wrong one")
-    assert "refuses us (401)" in linker(*build, check=1).stderr
+    assert "refuses access (401)" in linker(*build, check=1).stderr
     assert not out.exists()
     assert not (tmp_path / "hosts").exists()
     (tmp_path / "password").write_text(PASSWORD + "\n", encoding="utf-8")
@@ -98,7 +98,7 @@ def test_logins(secured: tuple[Node, Path], tmp_path: Path, monkeypatch: pytest.
     done.append(linker("search", out, "--text", "banel deras kisen", "-k", "3"))
     assert len(done[-1].stdout.splitlines()) == 3
     refused = linker("index", "delete", out, "m1", check=1)
-    assert "refuses us (403)" in refused.stderr
+    assert "refuses access (403)" in refused.stderr
     (tmp_path / "hosts").unlink()
     assert "no credentials are sent there" in linker("index", "verify", out, check=1).stderr
     for part in done:

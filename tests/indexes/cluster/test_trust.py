@@ -240,7 +240,7 @@ def test_passwords_beyond_ascii_are_utf_8_and_what_is_no_text_is_named(
     store.close()
     assert handler.shown == ["Basic " + base64.b64encode("me:hüsh ⚡".encode()).decode()]
     for variable, value, match in (
-        ("USER", "a:b", "holds a colon"),
+        ("USER", "a:b", "contains a colon"),
         ("PASSWORD", "\udcff", "LINKER_ELASTIC_PASSWORD.*is not UTF-8"),
         ("API_KEY", "schlüssel", "no API key has"),
         ("API_KEY", "a\nX-Header: b", "no API key has"),

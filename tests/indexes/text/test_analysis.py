@@ -135,7 +135,7 @@ def test_a_huge_text_of_almost_marks_is_read_at_once() -> None:
         ({"tokenizer": "tweets"}, "unknown tokenizer 'tweets': choose one of words, posts"),
         ({"language": "turkish", "stop_words": True}, "no list of stop words for 'turkish': leave out `stop_words`"),
         ({"language": "none", "stop_words": True}, "no list of stop words"),
-        ({"min_token": 0}, "1 to 120 characters, not 0"),
+        ({"min_token": 0}, "`min_token` is 0: it must be from 1"),
         ({"version": 3}, "version 3 of the analysis"), ({"version": 1}, "version 1 of the analysis"),
     ],
 )  # fmt: skip

@@ -287,7 +287,7 @@ def test_arguments_are_checked() -> None:
     for make in (FaissIndex, ExactIndex):
         with pytest.raises(IndexesError, match="at least 1, not 0"):
             make(0)
-    with pytest.raises(IndexesError, match="2 ids"):
+    with pytest.raises(IndexesError, match="expected 2 vectors"):
         rows = Rows()
         rows.append(["a", "b"])
         FaissIndex(3).restore(rows, np.ones((3, 3), dtype=np.float32))
