@@ -18,9 +18,9 @@ T = TypeVar("T")
 
 
 def load(path: Path, cls: type[T], overrides: Sequence[str] = ()) -> T:
-    """Return a TOML file as `cls`, a frozen dataclass of values, Literals and nested dataclasses.
+    """Read a TOML file into `cls`, a frozen dataclass of values, Literals and nested dataclasses.
 
-    `overrides` are texts such as `training.lr=0.001` (the value is TOML; a bare word is a string).
+    `overrides` are strings such as `training.lr=0.001` (the value is TOML; a bare word is a string).
     Raises ConfigError naming the file and the key.
     """
     try:
@@ -32,7 +32,7 @@ def load(path: Path, cls: type[T], overrides: Sequence[str] = ()) -> T:
 
 
 def build(cls: type[T], values: dict[str, Any], overrides: Sequence[str], where: str) -> T:
-    """Return `cls` with the values, changed in place by overrides. Raises ConfigError naming `where` and the key."""
+    """Return a `cls` of `values`, after applying `overrides` to them in place. Raises ConfigError naming the key."""
     for text in overrides:
         _override(values, text)
     return _build(cls, values, where, "")
@@ -109,7 +109,7 @@ def _convert(hint: Any, value: Any, where: str, key: str) -> Any:
     if origin in (types.UnionType, typing.Union):
         if value is None and type(None) in arguments:  # TOML has no null, JSON does
             return None
-        return _first_that_fits([a for a in arguments if a is not type(None)], value, where, key)
+        return _convert_union([a for a in arguments if a is not type(None)], value, where, key)
     if dataclasses.is_dataclass(hint) and isinstance(hint, type) and isinstance(value, dict):
         return _build(hint, value, where, f"{key}.")
     if origin is Literal:
@@ -131,7 +131,7 @@ def _convert(hint: Any, value: Any, where: str, key: str) -> Any:
     raise ConfigError(f"{where}: {key} = {value!r} is {type(value).__name__}, expected {expected}")
 
 
-def _first_that_fits(hints: Sequence[Any], value: Any, where: str, key: str) -> Any:
+def _convert_union(hints: Sequence[Any], value: Any, where: str, key: str) -> Any:
     for hint in hints[:-1]:
         try:
             return _convert(hint, value, where, key)

@@ -1,4 +1,4 @@
-"""Data sets of the package ir_datasets, by `ir_datasets:ID`, if they are on this disk. Needs the extra `ir`."""
+"""Data sets of the package ir_datasets, named `ir_datasets:ID`, that are on this disk. Needs the extra `ir`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from linker.base.errors import InputError
 
 PREFIX = "ir_datasets:"
 BATCH = 1000  # rows read at a time
-_guard = threading.RLock()  # `offline` replaces process-wide state
+_guard = threading.RLock()  # for `offline`, which replaces process-wide state
 
 
 def is_name(value: object) -> bool:
-    """Return whether a text or path names a data set instead of a file."""
+    """Return whether a string or path names a data set instead of a file."""
     return isinstance(value, str | os.PathLike) and os.fspath(value).startswith(PREFIX)
 
 
@@ -72,7 +72,7 @@ def qrels(name: str | os.PathLike[str]) -> dict[str, dict[str, int]]:
 
 
 def rows(name: str | os.PathLike[str], read: Callable[[], Iterable[Any]]) -> Iterator[Any]:
-    """Yield the records that ir_datasets reads, in batches, without downloading. Raises as `offline` does."""
+    """Yield the records that `read` returns, read in batches without downloading. Raises the errors of `offline`."""
     with offline(name):
         iterator = iter(read())
     while True:

@@ -25,15 +25,15 @@ class LinkerError(Exception):
 
 
 class InputError(LinkerError):
-    """A file or value given by the user cannot be used; names the file and, where known, the line."""
+    """A file or value given by the user is invalid; the message names the file and, if known, the line."""
 
 
 class UsageError(InputError):
-    """Options contradict each other, or one cannot be read; the command line exits with status 2."""
+    """Options conflict, or one cannot be parsed; the command line exits with status 2."""
 
 
 class ConfigError(LinkerError):
-    """A configuration file or a `--set` value is wrong."""
+    """A configuration file or a `--set` value is invalid."""
 
 
 def first_line(error: BaseException) -> str:
@@ -42,7 +42,7 @@ def first_line(error: BaseException) -> str:
 
 
 def requirements() -> dict[str, list[str]]:
-    """Return what each extra installs and, under "", what is always installed; empty without metadata."""
+    """Return the packages that each extra installs and, under "", those always installed; empty without metadata."""
     import importlib.metadata
 
     found: dict[str, list[str]] = {}

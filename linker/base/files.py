@@ -1,4 +1,4 @@
-"""Read and write the user's files: written completely or not at all, read with errors that name the file."""
+"""Read and write the user's files: a file is written completely or not at all, and errors name it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 STDIO = Path("-")  # stdin for files to read, stdout for files to write
-# These are written to, never replaced: if stdout is redirected to a file, other programs may write there, too.
+# Stdout is written to, never replaced: if it is redirected to a file, other programs may write there, too.
 STDOUT = (STDIO, Path("/dev/stdout"))
 MAX_JSON, MAX_TOKENIZER = 16 << 20, 256 << 20  # maximum bytes of a settings file, and of a tokenizer
 MAX_NPY_HEAD = 1 << 14
@@ -47,7 +47,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a temporary file; after a block without an error, it is flushed to disk and replaces `path`.
+    """Open a temporary file that, if the block ends without an error, is flushed to the disk and replaces `path`.
 
     Pipes and devices are written directly, and so is stdout (`-` or /dev/stdout), at the end of the block. Raises
     InputError if the file cannot be written, or is part of an index.
@@ -57,7 +57,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         yield held
         print_for_programs(held.getvalue())
         return
-    # Imported here, since it imports numpy, which should not delay the start of a command.
+    # Imported here because it imports numpy, which would delay the start of every command.
     from indexes.disk.writing import sync
     from indexes.store.ownership import index_of
 
@@ -84,7 +84,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _new_file(path: Path, replaced: Path) -> IO[bytes]:
-    """Open a new file with the mode of the one that it will replace: a private file stays private."""
+    """Open a new file with the mode of the file that it will replace, so that a private file stays private."""
     if not replaced.exists():
         return path.open("wb")
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -93,7 +93,7 @@ def _new_file(path: Path, replaced: Path) -> IO[bytes]:
 
 
 def check_outputs(outputs: Mapping[str, str | Path | None], inputs: Iterable[str | Path | None]) -> None:
-    """Raise InputError if an output (`outputs`: option → file) cannot be written or is another file."""
+    """Raise InputError if an output (`outputs`: option → file) cannot be written, or is an input or another output."""
     for option, name in outputs.items():
         if name is None or (path := Path(name)) in STDOUT:
             continue
@@ -118,7 +118,7 @@ def check_distinct(outputs: Mapping[str, str | Path | None], inputs: Iterable[st
 def open_input(path: Path) -> BufferedReader:
     """Open a file that the user named: a regular file, a pipe (read once), a terminal, or stdin, under the name `-`.
 
-    Raises InputError for any other device, whose data may never end, and OSError like `open`.
+    Raises InputError for any other device, whose data may never end, and the OSErrors of `open`.
     """
     if path == STDIO:
         # A copy of the descriptor, so that closing it leaves stdin open.
@@ -158,8 +158,8 @@ def map_bytes(path: Path) -> mmap.mmap | bytes:
 def npy_array(path: Path, content: mmap.mmap | bytes) -> Any:
     """Return the array of numbers in the content of a .npy file, without copying.
 
-    The header is checked here, because numpy trusts its shape. Raises InputError if the file is damaged or holds
-    anything but numbers.
+    The header is checked here, because numpy trusts the shape in it. Raises InputError if the file is damaged or
+    contains anything but numbers.
     """
     import numpy as np  # imported here, so that commands start faster
 
@@ -185,12 +185,12 @@ def npy_array(path: Path, content: mmap.mmap | bytes) -> Any:
 
 
 def path_text(path: Path) -> str:
-    r"""Return a path as text that JSON can hold: bytes that are not UTF-8 are shown as \xNN."""
+    r"""Return a path as a string for JSON, in which bytes that are not UTF-8 are written as \xNN."""
     return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def read_regular(path: Path, limit: int) -> bytes:
-    """Return a regular file's content, at most `limit` bytes; never wait. Raises InputError, OSError."""
+    """Return the content of a regular file, without ever blocking. Raises InputError if it exceeds `limit` bytes."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         state = os.fstat(descriptor)
@@ -204,7 +204,7 @@ def read_regular(path: Path, limit: int) -> bytes:
 
 
 def read_json(path: Path, limit: int = MAX_JSON) -> Any:
-    """Return the value in a JSON file of at most `limit` bytes. Raises InputError, and as `read_regular` does."""
+    """Return the value in a JSON file. Raises InputError if it is not JSON, and the errors of `read_regular`."""
     content = read_regular(path, limit)
     try:
         return json.loads(content)
@@ -222,6 +222,6 @@ def nonempty_lines(path: Path) -> list[str]:
 
 
 def limit_queries(connection: sqlite3.Connection, seconds: float, steps: int = STEPS) -> None:
-    """Make SQLite stop a query that exceeds a time limit: a crafted file can make a query loop for ever."""
+    """Make SQLite stop a query that exceeds a time limit: a crafted file can make a query loop forever."""
     deadline = time.monotonic() + seconds
     connection.set_progress_handler(lambda: time.monotonic() > deadline, steps)

@@ -15,7 +15,7 @@ MAX_LINE = 16 << 20  # maximum bytes of a line; the rest is dropped
 BLOCK = 1 << 18
 GZIP_MAGIC = b"\x1f\x8b"
 UNKNOWN = "linker-unknown"  # name of the handler for undecodable bytes
-GZIP = 31  # zlib's `wbits` for gzip, with a check of its checksum
+GZIP = 31  # zlib's `wbits` for gzip, which also verifies the checksum
 
 Line = tuple[int, bytes, int]  # line number from 1, content up to the limit, full size in bytes
 
@@ -43,7 +43,7 @@ def read_lines(path: Path, limit: int = MAX_LINE, encoding: str | None = None) -
     for number, raw, size in itertools.islice(lines, 1):
         if encoding is None and raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             raise InputError(
-                f"{path} is UTF-16, not UTF-8: convert it, or if the command has `encoding`, name it with that"
+                f"{path} is UTF-16, not UTF-8: convert it, or set `encoding` if the command has that option"
             )
         marked = len(codecs.BOM_UTF8) if raw.startswith(codecs.BOM_UTF8) else 0
         yield number, raw[marked:], size - marked
@@ -57,7 +57,7 @@ class Splitter:
         """`number`: the number of the first line. Lines are truncated to `limit` bytes."""
         self._limit = limit
         self.number, self.head = number, bytearray()
-        self.waiting = 0  # all bytes after the last newline, including truncated ones
+        self.waiting = 0  # number of bytes after the last newline, including truncated ones
 
     def feed(self, block: bytes) -> Iterator[Line]:
         """Yield the lines that end in a block."""
@@ -150,7 +150,7 @@ def _inflate(compressed: Iterable[bytes]) -> Iterator[bytes]:
                 yield inflater.decompress(data, size)
             except zlib.error as e:
                 if size == 1:
-                    raise _DamageError(f"damaged gzip data ({e}): lines before it may be altered") from None
+                    raise _DamageError(f"damaged gzip data ({e}): earlier lines may be corrupt") from None
                 inflater, size = before, size // 2
             else:
                 data = inflater.unused_data if inflater.eof else inflater.unconsumed_tail

@@ -1,4 +1,4 @@
-"""The logger `linker`: silent unless a program gives it a handler; every other logger of the package is below it."""
+"""The logger `linker`, the parent of the package's loggers: silent unless a program gives it a handler."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ logger.addFilter(_shown)
 
 @contextlib.contextmanager
 def logging_to(handler: logging.Handler, level: int = logging.INFO) -> Iterator[None]:
-    """Send the package's log records of at least `level` to `handler` while the context lasts."""
+    """Within the context, send the package's log records of at least `level` to `handler`."""
     before = logger.level
     logger.addHandler(handler)
     logger.setLevel(level)

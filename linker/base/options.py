@@ -23,11 +23,11 @@ R = TypeVar("R")
 class Opt:
     """The description of an option, apart from its name, type and default.
 
-    `flag`: its form on the command line, if not its name: "-k", "--layout/--no-layout"; "" makes it an argument.
-    `group`: its heading in the help. `low`, `high`: bounds of a number. `only`: the methods that use it, if not all.
+    `flag`: its flag, if it differs from its name: "-k", "--layout/--no-layout"; "" makes it an argument. `group`: the
+    heading above it in the help. `low`, `high`: bounds of a number. `only`: the methods that use it, if not all.
     `complete`: the function of `linker.cli.completion` that completes its values. `required`: mandatory on the
-    command line, though Python has a default. `read`: the type on the command line, if Python takes more. `off`: the
-    flag of a bool makes it False. `default`: whether the help shows the default, or the text shown instead.
+    command line, though Python has a default. `read`: the type on the command line, if Python accepts more types.
+    `off`: the flag sets a bool to False. `default`: whether the help shows the default, or the text shown instead.
     """
 
     help: str = ""
@@ -82,7 +82,7 @@ def values(record: Any) -> dict[str, Any]:
 
 
 def takes(record: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
-    """Decorate a function that takes a record, so that callers pass the record's fields as arguments instead."""
+    """Decorate a function of a record, so that callers pass the record's fields as arguments instead."""
 
     def given(function: Callable[[T], R]) -> Callable[P, R]:
         @functools.wraps(function)
@@ -97,7 +97,7 @@ def takes(record: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]
 
 
 def shown(record: type[T]) -> type[T]:
-    """Decorate a record that users create: its signature shows the fields' types without their `Opt`s."""
+    """Decorate a record that users create, so that its signature shows the fields' types without their `Opt`s."""
     record.__signature__ = _plain(record)  # type: ignore[attr-defined]  # of all classes
     return record
 

@@ -13,10 +13,10 @@ BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # directional marks, embe
 SEPARATORS = "\u2028\u2029"
 _UNSAFE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{BIDI}{SEPARATORS}\ud800-\udfff]")
 _UNSAFE_IN_JSON = re.compile(f"[\x7f-\x9f{BIDI}{SEPARATORS}]")  # orjson escapes other unsafe characters
-# The password in a cluster's address may hold any character; `Path` turns the two slashes of an address into one.
+# The password in a cluster's address may contain any character; `Path` turns the two slashes of an address into one.
 _CREDENTIALS = re.compile(r"((?:elastic|opensearch)\+\w+:/{1,2})\S*@|(\w:/{1,2})[^\s/]*@", re.IGNORECASE)
 _BREAKS = re.compile(r"[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
-NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what XML cannot hold
+NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what XML does not allow
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _PICTURES = 0x2400  # ␀, followed by the pictures of the other control characters
 _DELETE, _PICTURE_OF_DELETE = "\x7f", "\u2421"
@@ -60,10 +60,10 @@ def spreadsheet_cell(text: str) -> str:
 
 
 class PrintableStream:
-    """A text stream that makes all text printable; everything else is delegated to the stream below."""
+    """A text stream that makes all text printable and delegates everything else to the stream that it wraps."""
 
     def __init__(self, stream: TextIO, *, messages: bool = False) -> None:
-        """`stream` is the stream below, which receives the text; `messages`: text about the program, not data."""
+        """`stream`: the stream to wrap; `messages`: its text is about the program, so passwords are removed."""
         self._stream, self._messages = stream, messages
 
     def write(self, text: str) -> int:
@@ -90,7 +90,7 @@ def guard_output() -> None:
 
 
 def unguarded(stream: TextIO | PrintableStream) -> TextIO:
-    """Return the stream below, for callers that move the cursor themselves, such as progress bars."""
+    """Return the wrapped stream, for callers that move the cursor themselves, such as progress bars."""
     return stream._stream if isinstance(stream, PrintableStream) else stream
 
 

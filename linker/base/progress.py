@@ -22,12 +22,12 @@ else:
 # Description of the work, amount done, and total (None: unknown).
 Progress = Callable[[str, int, int | None], object]
 EVERY = 10.0  # seconds between the log lines of one bar
-# Per thread or task, so that jobs in one process do not receive each other's progress.
+# Per thread or task, so that the jobs in one process do not receive each other's progress.
 _listeners: contextvars.ContextVar[tuple[Progress, ...]] = contextvars.ContextVar("listeners", default=())
 
 
 class _Bar(_Tqdm):
-    """A bar that also notifies the listeners; tqdm itself counts nothing if it shows nothing."""
+    """A bar that also notifies the listeners, and counts even when it is hidden, which tqdm's bars do not."""
 
     what: str
     units = 0
@@ -36,7 +36,7 @@ class _Bar(_Tqdm):
     figures = ""
 
     def begin(self, what: str, whole: int | None) -> None:
-        """Remember the description and the start time."""
+        """Store the description, the total and the start time."""
         self.what, self.whole, self.said = what, whole, time.monotonic()
 
     def update(self, n: float | None = 1) -> bool | None:
@@ -60,7 +60,7 @@ class _Bar(_Tqdm):
 
 
 def bar(total: int | None, what: str, unit: str = "") -> tqdm[Never]:
-    """Return a bar to `update(n)`; if stderr is not a terminal, it logs a line every ten seconds instead.
+    """Return a progress bar for `update(n)`; if stderr is not a terminal, it logs a line every ten seconds instead.
 
     With a `total` of 0, the bar shows, logs and reports nothing.
     """
@@ -68,7 +68,7 @@ def bar(total: int | None, what: str, unit: str = "") -> tqdm[Never]:
     shown = _Bar(
         total=total, desc=on_one_line(what), unit=name, disable=None, leave=False, file=unguarded(sys.stderr)
     )
-    shown.unit = name  # tqdm does not set the unit if it shows nothing
+    shown.unit = name  # tqdm does not set the unit of a hidden bar
     shown.begin(what, total)
     return shown
 

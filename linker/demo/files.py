@@ -15,7 +15,7 @@ from indexes.errors import IndexesError
 from linker.base.files import write_atomically
 from linker.demo.training import SplitStory, lee_stories, split_stories
 
-DEV = 60  # dev chooses few settings, and systems are hard to tell apart: most queries go to the test set
+DEV = 60  # queries of the dev set: few, because telling systems apart takes a large test set
 ABOUT = ("b1", "b9", "b34")  # stories in articles.csv: the bushfires of Christmas 2001
 
 
@@ -36,8 +36,8 @@ def write_files(folder: Path) -> dict[str, int]:
     """Write the Lee news corpus (Lee et al., 2005) as spreadsheets and as a BEIR folder; return the row counts.
 
     Each story is split: its opening sentence is the post, the rest is the article. `posts.csv` has all posts,
-    `articles.csv` three articles about bushfires; `beir/` has all articles as its corpus, all posts as its queries, and
-    the links as judgements in three splits. Raises MissingExtraError without gensim, which includes the corpus.
+    `articles.csv` three articles about bushfires; `beir/` has all articles as its corpus, all posts as its queries,
+    and the links as judgements in three splits. Raises MissingExtraError without gensim, which contains the corpus.
     """
     background, test = lee_stories()
     stories = [*background, *test]

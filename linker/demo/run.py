@@ -37,7 +37,7 @@ NAMES = {"bm25": "BM25", "dense": "dense (star)", "hybrid": "hybrid, untuned"}
 
 
 def main() -> None:
-    """Run the demo, with its output in a folder; a second run reuses the trained model."""
+    """Run the demo and write its output to a folder; a second run reuses the trained model."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--out", type=Path, default=Path("demo-out"), help="folder for all output")
     parser.add_argument("--retrain", action="store_true", help="train the encoder again")
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def run(out: Path, retrain: bool = False, seed: int = 0) -> None:
-    """Train, index, tune on dev links, search both ways, evaluate, and print the results."""
+    """Train, index, tune on dev links, search in both directions, evaluate, and print the results."""
     known, dev, test = split_stories(seed)
     stories = [*known, *dev, *test]
     out.mkdir(parents=True, exist_ok=True)
@@ -99,9 +99,9 @@ def _index(out: Path, name: str, texts: Mapping[str, str], model: Path) -> Engin
 
 
 def _tune(tasks: Sequence[tuple[Engine, Task]], seed: int) -> Tuning:
-    """Choose one way to search both indexes, as `linker index tune` does for one, and store it in both.
+    """Choose one search setting for both indexes, as `linker index tune` does for one, and store it in both.
 
-    Together, the tasks have twice as many links; with half of them, chance would decide.
+    Together, the tasks have twice as many links as one; on the links of one, chance would decide.
     """
     bm25, dense, relevant = [], [], []
     for engine, (queries, links) in tasks:
@@ -149,7 +149,7 @@ def _compare(out: Path, task: str, untuned: Engine, tuning: Tuning, test: Task) 
 
 
 def _why(tuning: Tuning, found: Mapping[str, float]) -> str:
-    """Return a line about the last row: why dev chose it, and whether it is also the best here."""
+    """Return a line about the last row: why it was chosen on the dev links, and whether it is also the best here."""
     *others, last = found
     best = max(others, key=found.__getitem__)
     here = "and is the best here, too"
@@ -177,7 +177,7 @@ articles that are indexed, never from the test posts or their links. What to try
   linker find {out}/posts.index --seeds {out}/article2post.queries.jsonl --until 5
   linker evaluate {out}/post2article.qrels {out}/post2article.tuned.run
   linker compare {out}/post2article.qrels {out}/post2article.bm25.run {out}/post2article.tuned.run
-With your own data, a JSONL file with "id" and "text" on each line:
+With your own data, in a JSONL file with "id" and "text" on each line:
   linker index build news.jsonl --out news.index --encoder {out}/model-0
   linker index tune news.index --queries queries.jsonl --qrels qrels.txt
 To judge these stories in a browser, each article next to its most probable posts:

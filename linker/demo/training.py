@@ -1,4 +1,4 @@
-"""The demo's data and model: the Lee news stories that come with gensim, opening sentences linked to the rest."""
+"""The demo's data and model: the Lee news stories that come with gensim; opening sentences are linked to the rest."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 from indexes.errors import MissingExtraError, importing
 
 FILES = ("lee_background.cor", "lee.cor")
-SHARE = 0.355  # share of the stories for dev, and for test
-MIN_WORDS = 6  # words in an opening sentence: earlier full stops mostly follow initials
+SHARE = 0.355  # share of the stories in each of dev and test
+MIN_WORDS = 6  # minimum words in an opening sentence: earlier full stops mostly follow initials
 _END = re.compile(r"[.!?][\"')\]]*\s+(?=[\"'(]*[A-Z0-9])")
 _ABBREVIATION = re.compile("mrs?|ms|dr|st|sen|gen|col|lt|rev|prof|no|jan|feb|aug|oct|nov")
 
@@ -61,8 +61,8 @@ def lee_stories() -> tuple[list[SplitStory], list[SplitStory]]:
 def split_stories(seed: int) -> tuple[list[SplitStory], list[SplitStory], list[SplitStory]]:
     """Return all stories in three random parts: training, dev (for choosing settings only) and test.
 
-    Dev and test are drawn alike, so that settings chosen on dev suit stories like those in test. They are large,
-    since a choice needs many links; training needs few: the model learns mostly from windows of the documents.
+    Dev and test are drawn in the same way, so that settings chosen on dev suit the test stories. They are large,
+    because a choice needs many links; training needs few: the model learns mostly from windows of the documents.
     """
     background, test = lee_stories()
     stories = [*background, *test]
@@ -76,10 +76,11 @@ def split_stories(seed: int) -> tuple[list[SplitStory], list[SplitStory], list[S
 def train_demo_encoder(out: Path, seed: int = 0) -> Path:
     """Train a small star encoder on some of the stories, within a minute, and save it to the folder `out`.
 
-    As in `linker train ast`, the word vectors are first trained as a mean, and documents also learn from their own
-    windows. Links come from 98 stories, and 120 more are the dev set. Word vectors come from latent semantic analysis
-    of the collection to be indexed, which includes the bodies of the test stories; the opening sentences of the test
-    stories, which are the queries, are never seen. Raises MissingExtraError if a package of the demo is missing.
+    As in `linker train ast`, the word vectors are first trained in an encoder that averages them, and windows of the
+    documents are further training examples. Links come from 98 stories, and 120 more are the dev set. The word vectors
+    start from latent semantic analysis of the collection to be indexed, which includes the bodies of the test stories;
+    the opening sentences of the test stories, which are the queries, are never seen. Raises MissingExtraError if a
+    package of the demo is missing.
     """
     with importing("training an encoder", "demo"):
         from linker.training.loop import train

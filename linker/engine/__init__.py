@@ -1,4 +1,4 @@
-"""An index with its encoder and rankers, as one object to build, change and search."""
+"""The engine: an index with its encoder and rankers, as one object that can be built, changed and searched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups to which documents are added one by one, in memory: only what a new document may change is compared again."""
+"""Add documents to existing groups in memory: only the groups that a new document may change are compared again."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from linker.scoring.ranking.candidates import document_day
 
 
 def can_grow(collection: AnyCollection) -> TypeGuard[Collection]:
-    """Return whether documents can be added to an index in memory: to one directory without vectors and fields."""
+    """Return whether documents can be added in memory: to a single directory with neither vectors nor fields."""
     if not isinstance(collection, Collection) or collection.manifest.embeds:
         return False
     return isinstance(collection.text, Bm25Index)
 
 
 class Arriving:
-    """The documents of an index and their groups, to which others are added; nothing is written.
+    """The documents of an index and their groups, to which new documents are added in memory only.
 
-    Documents are numbered as they arrive. A group is compared again with the documents that may join it, and with the
-    groups to which these belong (correlation clustering is independent in each connected component). Without judged
+    Documents are numbered in order of arrival. A group is compared again with the documents that may join it, and with
+    the groups to which these belong (correlation clustering is independent in each connected component). Without judged
     pairs, the result is the same as if all documents were grouped at once, except that earlier comparisons used the
-    weights that words had then.
+    term weights of their time.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Arriving:
         findings: Findings,
         days: float | None = None,
     ) -> None:
-        """`rows` int64 [n]: where the n `documents` are in the index; `findings`: which of them found which others.
+        """`rows` int64 [n]: the index rows of the n `documents`; `findings`: which documents retrieved which others.
 
         Documents further apart than `days` are not linked.
         """
@@ -84,13 +84,13 @@ class Arriving:
         self._following = max(self._members, default=0) + 1
 
     def findings(self) -> tuple[list[str], Findings]:
-        """Return the ids of all documents, and which of them found which."""
+        """Return the ids of all documents, and which of them retrieved which."""
         return self._ids, self._found.all()
 
     def add(self, documents: Sequence[Document]) -> list[Change]:
         """Add documents with new ids, and return the changes of groups.
 
-        As in the log of changes, a document that is alone is not a change, and has no number until it is in a table.
+        As in the log of changes, a new document in no group is not a change, and has no number until it is in a table.
         """
         new = self._append(documents)
         self._found.put(new, self._finder.find(new))
@@ -126,16 +126,16 @@ class Arriving:
         return document_day(document.metadata, self._field) if self._field else math.nan
 
     def _with_groups(self, documents: Iterable[int]) -> set[int]:
-        """Return documents and all others in their groups."""
+        """Return these documents and all other members of their groups."""
         inside = set(documents)
         for number in {self._number.get(self._ids[i], 0) for i in inside}:
             inside |= self._members.get(number, set())
         return inside
 
     def _evidence(self, documents: Ids[int]) -> tuple[PairEvidence, Float64Array, Int64Array]:
-        """Return the evidence of the pairs that include a document, P(same story), and all documents involved.
+        """Return the evidence for the pairs that include a given document, P(same story), and all documents in them.
 
-        The latter, int64 [n], are in the order of their dates, as in `group`.
+        The last, int64 [n], are in the order of their dates, as in `group`.
         """
         found = self._found.of(documents)
         every = {*documents, *found.one.tolist(), *found.other.tolist()}
@@ -178,7 +178,7 @@ class Arriving:
 
 
 class _Found:
-    """Which documents found which: the initial findings of `count` documents, and those that `put` replaces or adds."""
+    """Which documents retrieved which: the initial findings of `count` documents, as changed and extended by `put`."""
 
     def __init__(self, findings: Findings, count: int) -> None:
         self._first, self._count = findings, count
@@ -187,11 +187,11 @@ class _Found:
         self._begins = np.searchsorted(findings.one[self._by_one], every)
         self._ends = np.searchsorted(findings.other[self._by_other], every)
         self._since: dict[int, Findings] = {}
-        self._replaced = np.zeros(len(findings), bool)  # which of the initial findings
+        self._replaced = np.zeros(len(findings), bool)  # marks the initial findings that `put` replaced
         self._finders: dict[int, set[int]] = {}
 
     def put(self, documents: Int64Array, findings: Findings) -> None:
-        """Replace what these documents found."""
+        """Replace the findings of these documents."""
         for document in documents.tolist():
             own = self._since[document] = findings.where(findings.one == document)
             if document < self._count:
@@ -203,7 +203,7 @@ class _Found:
         return self._by_one[self._begins[document] : self._begins[document + 1]]
 
     def of(self, documents: Ids[int]) -> Findings:
-        """Return the findings in which one of the documents found another or was found."""
+        """Return the findings in which one of the documents retrieved another or was retrieved."""
         asked, parts, at = set(documents), list[Findings](), [self._by_one[:0]]
         for document in sorted(asked):
             if document in self._since:

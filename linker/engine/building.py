@@ -44,8 +44,8 @@ __all__ = ["BuildOptions", "BuildReport", "add", "build", "create"]
 def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: bool = False) -> BuildReport:
     """Index corpora into the directory `out`; with `resume`, continue from the last commit of an interrupted build.
 
-    Records that cannot be used go to the index's quarantine files. Raises InputError if a corpus cannot be read,
-    IndexesError if `out` is not free for an index or, with `resume`, holds a different build.
+    Invalid records go to the index's quarantine files. Raises InputError if a corpus cannot be read, IndexesError if
+    `out` already has content or, with `resume`, is another build.
     """
     address = Address.of(out)
     if options.engine == "ray" and options.encoder == "none" and not address:
@@ -118,7 +118,7 @@ def _build_by_many(
 
 @takes(CreateOptions)
 def create(options: CreateOptions) -> None:
-    """Create an empty index in a new directory, to be filled by `Engine.add`. Raises IndexesError if one exists."""
+    """Create an empty index to be filled by `Engine.add`. Raises IndexesError if `out` already has content."""
     given = values(options)
     address, out = Address.of(given["out"]), Path(given.pop("out"))
     wanted = BuildOptions(**given)
@@ -144,14 +144,14 @@ def _given(corpora: Sequence[Path], options: BuildOptions) -> GivenVectors | Non
             raise InputError("`ids_file` names the rows of `vectors_file`: give both, or neither")
         return None
     if options.engine == "ray":
-        raise InputError("`vectors_file` holds the vectors: there is nothing to encode with `engine` ray")
+        raise InputError("`vectors_file` has the vectors: leave out `engine` ray, which would encode nothing")
     given = read_vectors(options.vectors_file, options.ids_file)
     check_given(given, corpora, options.columns)
     return given
 
 
 def _check_target(out: Path) -> None:
-    """Raise IndexesError, before an encoder is loaded, if the directory is not free for an index."""
+    """Raise IndexesError, before an encoder is loaded, if the directory already has content."""
     if out.is_dir():
         check_vacant(out)
 
@@ -220,7 +220,7 @@ def _loader(options: BuildOptions) -> Callable[[], Encoder]:
 
 
 def _own_model(folder: Path) -> Path | None:
-    """Return the folder if it holds a model of this package, small enough to be copied into the index."""
+    """Return the folder if it contains a model of this package, which is small enough to be copied into the index."""
     if not (folder / "config.json").is_file():
         return None
     from linker.encoders.folder import is_saved
@@ -235,7 +235,7 @@ def requested_manifest(
     build: BuildRecord,
     given: GivenVectors | None = None,
 ) -> Manifest:
-    """Return the manifest of an index to be built. Raises InputError or IndexesError for contradicting options."""
+    """Return the manifest of an index to be built. Raises InputError or IndexesError for conflicting options."""
     name = name_for(out, str(options.encoder))
     record = EncoderRecord(name, encoder.fingerprint, encoder.dim) if encoder else None
     if given and record is None:

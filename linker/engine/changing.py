@@ -1,4 +1,4 @@
-"""Changes to an index: documents, its ranker and its calibration, each in one commit."""
+"""Changes to an index's documents, ranker, calibration and lexicons, each in one commit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from linker.engine.lexicons import QueryLexicon
 
 BATCH = 256
-WAIT = 30.0  # seconds that a change waits for another writer
+WAIT = 30.0  # maximum seconds that a change waits for another writer
 
 
 class Changing(Following):
@@ -57,9 +57,9 @@ class Changing(Following):
     ) -> None:
         """Add documents in one commit, all or nothing; with `replace`, they replace documents with the same ids.
 
-        `vectors` [n, dim], computed elsewhere, are used instead of the index's encoder. Another writer has `wait`
-        seconds to finish. Raises LockedError if it has not, DuplicateIdError if an id is in the index or repeated,
-        BadIdError if an id cannot be used, IndexesError if the build of the index was interrupted.
+        `vectors` [n, dim], computed elsewhere, are used instead of the index's encoder. Waits at most `wait` seconds
+        for another writer to finish. Raises LockedError if it has not, DuplicateIdError if an id is in the index or
+        repeated, BadIdError if an id is invalid, IndexesError if the build of the index was interrupted.
         """
         documents = list(documents)
         matrix = None if vectors is None else check_vectors(vectors, None, [d.id for d in documents])
@@ -82,7 +82,7 @@ class Changing(Following):
                 writer.add(batch, None)
 
     def apply(self, changes: Sequence[Document | str], *, wait: float = WAIT) -> list[bool]:
-        """Put documents, replacing those with the same ids, and remove ids, in order; all or nothing, in one commit.
+        """Add or replace each Document, and remove each id, in order; all or nothing, in one commit.
 
         Returns for each change whether a document with that id existed just before it; removing a missing id changes
         nothing. Raises the errors of `add`.
@@ -94,7 +94,7 @@ class Changing(Following):
             for id_, change in zip(ids, changes, strict=True):
                 had.append(id_ in untouched or id_ in new)
                 untouched.discard(id_)
-                new.pop(id_, None)  # so that a document put again comes last
+                new.pop(id_, None)  # so that a document added again comes last
                 if isinstance(change, Document):
                     new[id_] = change
             if before or new:
@@ -104,7 +104,9 @@ class Changing(Following):
         return had
 
     def delete(self, ids: Sequence[str], *, wait: float = WAIT) -> None:
-        """Remove documents in one commit, all or nothing. Raises UnknownIdError naming the missing ids, LockedError."""
+        """Remove documents in one commit, all or nothing. Raises UnknownIdError, which names the missing ids, and
+        LockedError if another writer has not finished in time.
+        """
         with self._writer(wait) as writer:
             writer.remove(ids)
             self._commit(writer)
@@ -130,7 +132,7 @@ class Changing(Following):
 
     @property
     def lexicons(self) -> tuple[QueryLexicon, ...]:
-        """The lexicons in the index, for searching it in other languages. Raises InputError if damaged."""
+        """The lexicons in the index, for searching it in other languages. Raises InputError if one is damaged."""
         return self._current().lexicons
 
     @property
@@ -139,7 +141,7 @@ class Changing(Following):
         return self._current().foreign
 
     def store_lexicon(self, lexicon: QueryLexicon) -> None:
-        """Store a lexicon, in one commit, replacing an earlier one; searches then accept queries in its language."""
+        """Store a lexicon in one commit, replacing one for the same language; searches then accept that language."""
         from linker.scoring.ranking.searching import folder_name
 
         with tempfile.TemporaryDirectory() as folder:

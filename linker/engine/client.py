@@ -1,4 +1,4 @@
-"""A search on a running server: the answer of `Engine.search` without an index, an encoder or torch in this process."""
+"""Search on a running server as with `Engine.search`, without an index, an encoder or torch in this process."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Server:
 
     @classmethod
     def of(cls, url: str, token_file: Path | None = None) -> Self:
-        """Return a server by its address, with the token in the file or the environment. Raises InputError."""
+        """Return the server at `url` with the token in the file or the environment. Raises InputError if invalid."""
         try:
             parsed = urlsplit(url if "://" in url else PREFIX + url)
             usable = parsed.scheme in ("http", "https") and bool(parsed.hostname) and parsed.port != 0
         except ValueError:  # the port is not a number
             usable = False
         if not usable or parsed.query or parsed.fragment or parsed.username is not None:
-            raise InputError(f"`server` {url}: not the address of a server, such as http://127.0.0.1:8000")
+            raise InputError(f"`server` {url} is not an address such as http://127.0.0.1:8000")
         return cls(parsed, _token(token_file))
 
     def search(
@@ -56,8 +56,8 @@ class Server:
     ) -> Answer:
         """Return the top k documents for each text, as `Engine.search` does on the server.
 
-        `index`: its name there, which may be left out if only one is served. Without `documents`, hits have only ids
-        and scores. Raises InputError if the server does not answer, or refuses, with its reason.
+        `index`: the name of the index on the server, which is optional if only one is served. Without `documents`, hits
+        have only ids and scores. Raises InputError if the server does not answer, or refuses, with its reason.
         """
         options = {
             "index": index, "k": k, "mode": mode, "where": list(where) or None, "rerank": rerank, "phrases": phrases,
@@ -69,7 +69,7 @@ class Server:
         try:
             return joined([_answer(each) for each in answers])
         except (KeyError, TypeError, ValueError) as e:
-            raise InputError(f"{self._address} answers in a form that this version cannot read: {e!r}") from e
+            raise InputError(f"{self._address} sent a response that this version cannot read: {e!r}") from e
 
     @property
     def _address(self) -> str:
@@ -101,7 +101,7 @@ class Server:
 
 
 def _token(file: Path | None) -> str:
-    """Return the token from a file or, without one, from the environment. Raises InputError if it cannot be sent."""
+    """Return the token in `file` or, without a file, in the environment. Raises InputError if it cannot be sent."""
     if file is None:
         token, source = os.environ.get(TOKEN, "").strip(), f"the environment variable {TOKEN}"
     else:
@@ -112,7 +112,7 @@ def _token(file: Path | None) -> str:
         if not token:
             raise InputError(f"{file} is empty: write the token that the server gave you into it")
     if not token.isascii() or not token.isprintable() or " " in token:
-        raise InputError(f"{source} must hold one token alone, without spaces")
+        raise InputError(f"{source} must contain a single token in printable ASCII, without spaces")
     return token
 
 

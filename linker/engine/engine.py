@@ -35,7 +35,7 @@ class Engine(Changing):
     """An index with its encoder; one engine serves any number of threads.
 
     Each search sees one committed generation from beginning to end. Before it begins, the last commit of any process
-    is opened, which costs one `stat` if there is none; the previous generation stays valid for the searches that
+    is opened, which costs one `stat` if nothing is new; the previous generation stays valid for the searches that
     began with it, and for their hits. Everything else reads the generation of the last search, change or `refresh`.
     Changes wait for other writers. `close`, or the end of a `with` block, releases the index's files.
     """
@@ -51,7 +51,10 @@ class Engine(Changing):
         return self.collection.document(id_)
 
     def documents(self, where: Filter | Where | None = None, after: str = "") -> Iterator[Document]:
-        """Yield the documents that match, those after an id, in order. Raises BadFilterError, UnknownIdError."""
+        """Yield the documents that match `where`, in order, starting after the id `after`.
+
+        Raises BadFilterError if the filter is invalid, UnknownIdError if there is no document `after`.
+        """
         yield from self.collection.matching(self.filter(where), after)
 
     def passage(self, query: str, text: str) -> Span | None:
@@ -85,7 +88,7 @@ class Engine(Changing):
         `bm25` or `reranker` is given or `stored_ranker` is False. With `phrases`, documents must contain a text's
         quoted words consecutively; an unpaired quote is plain text. With `probabilities`, the answer has P(link) of
         each hit if the index has a calibration or a ranker. Raises BackendUnavailableError if no retriever can answer,
-        IndexesError for an argument that cannot be used, InputError if the ranker does not match the index.
+        IndexesError for an invalid argument, InputError if the ranker does not match the index.
         """
         texts = [texts] if isinstance(texts, str) else texts
         options = SearchOptions(
@@ -116,13 +119,13 @@ class Engine(Changing):
         precision: float | None = None,
         seed: int = 0,
     ) -> Groups:
-        """Return the groups of the index's documents: near copies, and documents about one story.
+        """Return the groups of the index's documents: near-duplicates, and documents about the same story.
 
-        `judged`: pairs of ids, and whether they are one story; if all of them are, two documents that no chain of
-        these pairs joins count as different. Documents further apart than `days` are not linked. With a `precision`,
-        groups are kept while at least this share of their pairs is right, with 95 % confidence; `seed` draws the judged
-        pairs that test it. Raises InputError if the index is empty, or an option lacks dates or judged pairs,
-        BackendUnavailableError if a retriever cannot answer.
+        `judged`: pairs of ids, and whether both are about the same story; if all are, two documents that no chain of
+        these pairs connects count as different. Documents further apart than `days` are not linked. With a `precision`,
+        only groups are kept of which, with 95 % confidence, at least this share of pairs is correct; `seed` draws the
+        judged pairs that test it. Raises InputError if the index is empty, or has no dates or judged pairs for an
+        option that needs them, BackendUnavailableError if a retriever cannot answer.
         """
         from linker.engine.grouping import group
 
@@ -156,9 +159,9 @@ class Engine(Changing):
         held_share: float = 0.5,
         seed: int = 0,
     ) -> Calibration:
-        """Fit P(link) on judged queries, holding out a share of them for measures and promises; store nothing.
+        """Fit P(link) on judged queries, holding out a share of them for measures and guarantees; store nothing.
 
-        `complete`: documents not named in a query's judgements count as not relevant; otherwise they are left out.
+        `complete`: documents that a query's judgements do not name count as not relevant; else they are left out.
         Raises InputError if too few hits are relevant, or too few are not.
         """
         from linker.scoring.probability.fitting import calibrate
@@ -194,7 +197,7 @@ class Engine(Changing):
         return self._current().ranker
 
     def ranked_search(self, ranker: Ranker) -> RankedSearch:
-        """Return this index's search with a ranker. Raises InputError if it was trained with another encoder."""
+        """Return the search that uses this ranker. Raises InputError if it was trained with another encoder."""
         return self._current().ranked_search(ranker)
 
     def train_ranker(
@@ -207,9 +210,9 @@ class Engine(Changing):
         seed: int = 0,
         advance: Callable[[str], object] | None = None,
     ) -> Training:
-        """Train a ranker for this index on judged queries; with `encoder`, it sees the cosines of the index's encoder.
+        """Train a ranker for this index on judged queries; with `encoder`, cosines of the index's encoder are features.
 
-        The encoder must not have learned from the same links. Queries without a judgement are left out. Raises
+        The encoder must not have been trained on the same links. Queries without a judgement are left out. Raises
         InputError if too few queries have a relevant candidate, MissingExtraError without the extra `rank`.
         """
         from linker.scoring.ranking.learning import learn
@@ -255,12 +258,11 @@ class Engine(Changing):
     def tune_recall(
         self, target: float, k: int = 10, texts: Sequence[str] | None = None, *, sample: int = 500
     ) -> RecallTuning:
-        """Choose how many candidates approximate vector search examines to find the share `target` of the exact top
-        k.
+        """Choose how many candidates approximate vector search examines for a recall of `target` at k.
 
-        Queries are `texts`, or `sample` documents held out. The choice is stored in the index. Raises InputError if
-        `target` or the queries cannot be used, IndexesError if the index searches exactly, BackendUnavailableError if
-        a server does not answer.
+        Queries are `texts`, or `sample` held-out documents. The choice is stored in the index. Raises InputError if
+        `target` or the queries are invalid, IndexesError if the index searches exactly, BackendUnavailableError if a
+        server does not answer.
         """
         from linker.engine.recall import tune_recall
 
@@ -272,7 +274,7 @@ class Engine(Changing):
             )
         if isinstance(index, Unavailable):
             raise index.error
-        index = getattr(index, "side", index)  # without the circuit breaker around a server's index
+        index = getattr(index, "side", index)  # unwrap the circuit breaker of a server's index
         tuning = tune_recall(index, target, k, None if texts is None else self.embed(texts), sample)
         with self._writer() as writer:
             writer.commit(search={**writer.manifest.search, "vectors": dict(tuning.chosen.settings)})

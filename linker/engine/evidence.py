@@ -1,4 +1,4 @@
-"""Evidence in a document for a link with a seed: the terms of BM25 that both have, and the sentence richest in them."""
+"""Evidence in a document for a link with a seed: the index terms in both, and the sentence richest in them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from indexes.text.vocabulary import term_hash
 if TYPE_CHECKING:
     from indexes.anywhere import AnyCollection
 
-RAREST = 24  # maximum words of a query for near copies
-MARKED = 12  # maximum terms marked and listed: among all of them, the weightiest would not stand out
+RAREST = 24  # maximum words of a query for near-duplicates
+MARKED = 12  # maximum terms marked and listed, so that the weightiest stand out
 # Chosen on development sets by `benchmarks.passages`: how much the words of a neighbouring sentence count, and how much
 # a sentence's length lowers its weight, both from 0 to 1.
 AROUND, BY_LENGTH = 0.5, 0.15
@@ -37,11 +37,11 @@ Place = tuple[int, int, frozenset[str]]
 
 @dataclass(frozen=True, slots=True)
 class SharedWords:
-    """`words`: the weightiest shared words as written in the document, each with its share of the total weight.
+    """The words that a document shares with a seed; `words`: the weightiest, each with its share of the total weight.
 
-    `pieces`: the document's text in pieces, each with whether it is one of these words; joined, they are the text.
-    `title`: the same for the title. `passage`: start and end, in the text, of the sentence that the seed is most
-    likely about; None if no word of the text is shared.
+    They are written as in the document. `pieces`: the document's text split into pieces, each with a flag that is set
+    for these words. `title`: the same for the title. `passage`: start and end, in the text, of the sentence that the
+    seed is most likely about; None if no word of the text is shared.
     """
 
     words: tuple[tuple[str, float], ...]
@@ -59,7 +59,7 @@ class SharedWords:
         return before, inside, after
 
     def excerpt(self, length: int) -> SharedWords:
-        """Return the evidence in about `length` characters around the passage."""
+        """Return the same evidence with the text cut to about `length` characters around the passage."""
         start, stop = self.passage or (0, 0)
         pieces, shift = excerpt(self.pieces, length, start)
         shown = sum(len(piece) for piece, _ in pieces)
@@ -130,8 +130,9 @@ def heaviest(
 ) -> Span | None:
     """Return the sentence whose shared terms (`held`) weigh the most; None if no sentence has any.
 
-    Each term counts once; terms that only a neighbouring sentence in the same line has count in part; the longer the
-    sentence, the less it weighs. `spans`: start and end of the n sentences of a text; `length` [n]: their words.
+    Each term counts once; terms that occur only in a neighbouring sentence of the same line count in part; the longer
+    the sentence, the less it weighs. `spans`: start and end of the n sentences of a text; `length` [n]: their number of
+    words.
     """
     if not any(held):
         return None
@@ -148,14 +149,14 @@ def heaviest(
 
 
 def quoted(text: str, passage: Span | None) -> dict[str, str | int | None]:
-    """Return a passage for a table: its text, `passage`, and first character, `offset` (from 0); None without one."""
+    """Return a passage as table columns: `passage` (its text) and `offset` (its start in `text`); None without one."""
     if passage is None:
         return {"passage": None, "offset": None}
     return {"passage": text[slice(*passage)], "offset": passage[0]}
 
 
 def sentences(text: str) -> Iterator[Span]:
-    """Yield where each sentence of a text begins and ends, without the space around it; long ones come in parts."""
+    """Yield the start and end of each sentence of a text, without white space around it; long sentences are split."""
     for start, end in itertools.pairwise([0, *(match.end() for match in END.finditer(text)), len(text)]):
         at = start
         while at < end:
@@ -169,10 +170,10 @@ def sentences(text: str) -> Iterator[Span]:
 
 
 def rarest_words(collection: AnyCollection, text: str, count: int = RAREST) -> str:
-    """Return the text's rarest words that another document also has: a cheap query for its copies.
+    """Return the text's rarest words that another document also contains: a cheap query for its near-duplicates.
 
-    The cost of a whole text as a query is dominated by the posting lists of its commonest words. The text itself is
-    returned if BM25 is on a server, or no word is in another document.
+    The cost of a whole text as a query is dominated by the posting lists of its most common words. The text itself is
+    returned if BM25 is on a server, or no other document contains any of its words.
     """
     analysis = Analysis(collection.manifest.analysis)
     written: dict[str, str] = {}
@@ -187,7 +188,7 @@ def rarest_words(collection: AnyCollection, text: str, count: int = RAREST) -> s
 
 
 def _idf(collection: AnyCollection, terms: list[str]) -> dict[str, float]:
-    """Return Lucene's idf (see `indexes.text.scoring`) of terms; 1 if the counts are not local."""
+    """Return Lucene's idf (see `indexes.text.scoring`) of terms; 1 if the document frequencies are on a server."""
     index = collection.text
     if not isinstance(index, Bm25Index | FieldsIndex) or not terms:
         return dict.fromkeys(terms, 1.0)
@@ -196,6 +197,6 @@ def _idf(collection: AnyCollection, terms: list[str]) -> dict[str, float]:
         frequency = frequencies(find(index.scorer().segments, np.array(hashes, dtype=np.uint64)))
     else:
         frequency = np.array([len(index.holding([h])) for h in hashes])
-    # Removed documents count towards document frequencies until the index is compacted, which could make idf negative.
+    # Until compaction, removed documents still count towards document frequencies, which could make an idf negative.
     idf = np.maximum(lucene_idf(frequency, len(collection.rows.ids)), 0)
     return dict(zip(terms, idf.tolist(), strict=True))

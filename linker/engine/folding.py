@@ -1,4 +1,4 @@
-"""Fold near duplicates (retweets, copies, agency texts) of a result list into one line."""
+"""Fold near-duplicates (retweets, copies, news agency texts) in a result list into one entry."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
     from indexes.interface import Document, Filter
     from linker.engine.engine import Engine
 
-COPIES = 32  # hits examined at first for copies of a document
+COPIES = 32  # initial number of hits compared with a document to find its copies
 
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """Positions in a result list: the best-ranked text of a group, and its copies in order of rank."""
+    """Positions in a result list: the best-ranked text of a group, and its near-duplicates in order of rank."""
 
     leader: int
     copies: tuple[int, ...] = ()
 
 
 def fold(texts: Sequence[str], threshold: float = THRESHOLD) -> list[Folded]:
-    """Group the texts of a result list, best first; each text is in exactly one group.
+    """Group the near-duplicates in a result list, best first; each text is in exactly one group.
 
     A text joins the first group whose leader has the same words, or whose shingles have a Jaccard similarity (Broder,
-    1997: |A ∩ B| / |A ∪ B|) of at least `threshold` with its own. Only leaders are compared, so that no chain of
-    small changes joins two different texts. All intersections come from one exact sparse product: a result list is
-    too short to need MinHash. Texts without a word are never folded.
+    1997: |A ∩ B| / |A ∪ B|) of at least `threshold` with the text's. A text is compared with leaders only, so that no
+    chain of small changes joins two different texts. All intersections come from one exact sparse product: a result
+    list is too short to need MinHash. Texts without words are never folded.
     """
     words = [normalised_words(text) for text in texts]
-    first: dict[str, int] = {}  # the first text with these words; the others follow it
+    first: dict[str, int] = {}  # words → position of the first text that has exactly these
     same = [first.setdefault(" ".join(w), i) if w else i for i, w in enumerate(words)]
     distinct = sorted(set(same))
     similar = _similarity([shingles(words[i]) for i in distinct])
@@ -75,10 +75,10 @@ def copies(
 ) -> tuple[str, ...]:
     """Return the ids of the documents that are copies of `document`, in the order of a search for it.
 
-    A copy is a text that `fold` would join with the document: it has the same words, or similar enough shingles.
+    A copy is a text that `fold` would put in the document's group: it has the same words, or similar enough shingles.
     Copies rank first if the query is the text itself or, which is faster, its rarest words (`query`); so only the top
-    hits are compared, and the list is doubled as long as its end still contains a copy. Raises IndexesError if the
-    index cannot be searched.
+    hits are compared, and their number is doubled as long as the second half still contains a copy. Raises
+    IndexesError if the index cannot be searched.
     """
     text = query or document.full_text
     words = normalised_words(document.full_text)

@@ -1,4 +1,4 @@
-"""Following the commits of an index: one generation is open at a time, and each search sees one generation."""
+"""Follow the commits of an index: the last generation is open, and each search sees one generation throughout."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from linker.encoders.opened import OwnEncoder
 from linker.engine import sharding
 from linker.engine.snapshot import Snapshot
 
-KEPT = 0.25  # seconds in which searches of a replaced generation end
+KEPT = 0.25  # minimum seconds for which a replaced generation is kept, so that running searches can finish
 
 
 class Following:
@@ -36,7 +36,7 @@ class Following:
         follow: bool = True,
         verify: bool = True,
     ) -> None:
-        """Open `directory`; `encoder` replaces the one that the index names, and must have its fingerprint.
+        """Open `directory`; `encoder` replaces the encoder that the index names, and must have the same fingerprint.
 
         Several directories are searched as one index, and cannot be changed. Without `follow`, commits by others are
         seen only after `refresh`. Without `verify`, files are not compared with their checksums.
@@ -58,13 +58,13 @@ class Following:
         follow: bool = True,
         verify: bool = True,
     ) -> Self:
-        """Open an index, or several as one; `encoder` (name or path) is the encoder's new place, if it has moved.
+        """Open an index, or several as one; `encoder` (name or path) is the encoder's new location, if it has moved.
 
         Without `follow`, commits by others are seen only after `refresh`. If there are several, an index that cannot
         be opened is left out and named in `Answer.degraded`, unless `on_failure` is "fail". Without `verify`, file
-        sizes are compared, but not checksums: large indexes that are opened often can be verified from time to time
-        (`linker index verify`), and opened in a fraction of the time. Raises IndexesError if there is no index or
-        several are incompatible, DamagedError naming a damaged file.
+        sizes are checked, but not checksums: a large index then opens in a fraction of the time, and can be verified
+        from time to time by `linker index verify`. Raises IndexesError if there is no index or several are
+        incompatible, DamagedError naming a damaged file.
         """
         given = load_encoder(encoder, light=True) if encoder else None
         return cls(directory, encoder=given, on_failure=on_failure, follow=follow, verify=verify)
@@ -73,7 +73,7 @@ class Following:
         return sharding.opened(self.directories, self._encoder, self._on_failure, before, self._verify)
 
     def _checked(self) -> Collection | None:
-        """Return the open generation, if its files have been checked."""
+        """Return the open generation if its checksums have been verified, else None."""
         opened = self._snapshot.collection if self._snapshot else None
         return opened if self._verify and isinstance(opened, Collection) else None
 
@@ -111,7 +111,7 @@ class Following:
         }
 
     def close(self) -> None:
-        """Release the index's files and the encoder after running searches and merges. Idempotent."""
+        """Release the index's files and the encoder once running searches and merges have ended. Idempotent."""
         self._merger.wait()
         with self._opening:
             self._snapshot = None
@@ -145,7 +145,7 @@ class Following:
         return snapshot
 
     def _followed(self) -> Snapshot:
-        """Return the last committed generation, or the previous one while another thread opens it."""
+        """Return the last committed generation, or the previous one while another thread is opening the last."""
         snapshot = self._current()
         if self._follow and snapshot.is_old() and self._opening.acquire(blocking=False):
             try:
@@ -161,7 +161,7 @@ class Following:
 
     @property
     def encoder(self) -> Encoder:
-        """The index's encoder, loaded and checked on first use. Raises BackendUnavailableError."""
+        """The index's encoder, loaded and checked on first use. Raises BackendUnavailableError if it cannot be."""
         return self._current().encoder
 
     def embed(self, texts: Sequence[str]) -> Matrix:
@@ -180,8 +180,8 @@ def _encoder_named(record: EncoderRecord | None) -> str:
 class Retiring:
     """Keeps replaced generations until the searches that began with them have ended.
 
-    Whoever releases a generation last deletes the files that the commit has removed, and waits for the disk, which
-    no search should have to do.
+    The thread that drops the last reference to a generation has to delete the files that the commit replaced, and to
+    wait for the disk. This class has a thread of its own for that, so that no search pays for it.
     """
 
     def __init__(self) -> None:
@@ -199,7 +199,7 @@ class Retiring:
                 self._thread.start()
 
     def close(self) -> None:
-        """Release all."""
+        """Release all replaced generations now."""
         self._closed.set()
         thread = self._thread
         if thread is not None:
@@ -211,7 +211,7 @@ class Retiring:
             kept.clear()
 
     def _taken(self) -> list[object]:
-        """Return what was put since the last call; if nothing was, the thread ends."""
+        """Return the generations put since the last call; if there are none, let the thread end."""
         with self._lock:
             kept, self._kept = self._kept, []
             if not kept:

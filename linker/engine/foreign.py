@@ -1,8 +1,8 @@
-"""The documents in the languages of an index's lexicons, and their words in the index's own language.
+"""Documents in the languages of an index's lexicons, translated word by word into the index's own language.
 
-A document is in the language of the lexicon with the highest log odds for its beginning, if these reach SURE. Its words
-are then translated one by one, as those of a query are (lexicons.py), and weighed as if the index's own documents
-contained them. Without lexicons, or in an index in one language, nothing is done.
+A document is in the language of the lexicon with the highest log odds for its beginning, if they reach SURE. Its words
+are then translated one by one, as those of a query are (lexicons.py), and weighted as if the index's own documents
+contained them. Without lexicons, or if all documents are in one language, nothing changes.
 """
 
 from __future__ import annotations
@@ -22,25 +22,26 @@ from linker.engine.lexicons import SURE, QueryLexicon, likeliest
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-BEGINNING = 600  # characters that reveal a document's language
-OWN = 0.4  # weight of a document's own words, chosen on other topics (benchmarks/review_across.py)
-TRANSLATED = (1 - OWN**2) ** 0.5  # weight of their translations: together, both have the length 1
+BEGINNING = 600  # characters from which a document's language is detected
+# Weight of a document's own words; chosen on topics other than those that benchmarks/review_across.py measures.
+OWN = 0.4
+TRANSLATED = (1 - OWN**2) ** 0.5  # weight of their translations: the squared weights sum to 1
 
 
 class Foreign:
-    """The rows in other languages, and the vectors of their translations, computed when they are first needed."""
+    """The rows in languages other than the index's, and the vectors of their translations, computed on first use."""
 
     def __init__(self, collection: AnyCollection, lexicons: Sequence[QueryLexicon]) -> None:
         self.collection, self.lexicons = collection, lexicons
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the index's own language and, in their order, of the lexicons' languages."""
+        """The name of the index's own language, followed by the names of the lexicons' languages in order."""
         return (self.collection.manifest.analysis.language.capitalize(), *(one.name for one in self.lexicons))
 
     @functools.cached_property
     def languages(self) -> AnyArray:
-        """The language of each row: the number of its lexicon, or −1 for the index's own; int16 [rows]."""
+        """The language of each row: the position of its lexicon, or −1 for the index's own language; int16 [rows]."""
         found = np.full(len(self.collection.rows.ids), -1, dtype=np.int16)
         if self.lexicons:
             documents = self.collection.documents
@@ -64,7 +65,7 @@ class Foreign:
         return self.lexicons[number].name, self.lexicons[number].translated(document.text)
 
     def vector(self, document: Document) -> TextVector:
-        """Return a document's words, or their translations, as a normalised vector; it need not be in the index."""
+        """Return the vector of a document's words and, if it is foreign, their translations; it need not be indexed."""
         own = self.collection.linear.vector(document)
         number = self._language(document.full_text)
         if number < 0:
@@ -82,7 +83,7 @@ class Foreign:
         return self.collection.linear.vector(words)
 
     def scores(self, terms: AnyArray, weights: AnyArray) -> Float32Array:
-        """Return the score of every row by the weights of terms, like `LinearText.scores`, but with translations."""
+        """Return the score of every row under these term weights, like `LinearText.scores`, but with translations."""
         scores = self.collection.linear.scores(terms, weights)
         if len(self.rows):
             vocabulary, matrix = self._matrix

@@ -1,4 +1,4 @@
-"""A committed generation of an index: it loads the encoder of its vectors, and detects a later commit."""
+"""A committed generation of an index, which loads the encoder of its vectors and detects later commits."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Stamp = tuple[int, int, int, int]
 
 
 def stamp(directory: Path) -> Stamp | None:
-    """Return a stamp that distinguishes manifests of commits without reading them; None if there is none."""
+    """Return a stamp that changes with each commit, without reading the manifest; None if there is no manifest."""
     try:
-        status = os.stat(f"{directory}/{manifests.NAME}")  # noqa: PTH116 # before every search: half the time
+        status = os.stat(f"{directory}/{manifests.NAME}")  # noqa: PTH116 # runs before every search; twice as fast
     except OSError:
         return None
     return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
@@ -36,7 +36,7 @@ class Generation:
     def __init__(
         self, collection: AnyCollection, seen: Stamp | None, encoder: OwnEncoder, on_failure: OnFailure
     ) -> None:
-        """`seen`: the stamp of the generation's directory, taken before it was opened."""
+        """`seen`: the stamp of the index directory, taken before the generation was opened."""
         self.collection, self._seen = collection, seen
         self._encoder, self._on_failure = encoder, on_failure
 
@@ -49,7 +49,7 @@ class Generation:
         before: Generation | None = None,
         verify: bool = True,
     ) -> Self:
-        """Open the last commit; files of `before` are not read and checked again. See `Collection.open`."""
+        """Open the last commit; files that `before` has already checked are not read again. See `Collection.open`."""
         seen = stamp(directory)  # taken first, so that a concurrent commit is noticed later
         old = before.collection if before else None
         assert old is None or isinstance(old, Collection)
@@ -61,11 +61,11 @@ class Generation:
         return type(self)(collection, stamp(collection.directory), self._encoder, self._on_failure)
 
     def is_old(self) -> bool:
-        """Return whether there is a later commit, by one `stat`; not for an index that is being dropped."""
+        """Return whether there is a later commit, by one `stat`; False for an index that is being dropped."""
         return stamp(self.collection.directory) not in (None, self._seen)
 
     def is_last(self) -> bool:
-        """Return whether there is no later commit, according to the manifest. Raises IndexesError if it is gone."""
+        """Return whether there is no later commit. Raises IndexesError if the index is gone."""
         now = stamp(self.collection.directory)
         if now != self._seen and manifests.load(self.collection.directory) == self.collection.manifest:
             self._seen = now

@@ -1,4 +1,4 @@
-"""A corpus linked with itself: which of its documents are near copies, or about one story."""
+"""Link a corpus with itself: find the documents that are near-duplicates or about the same story."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from linker.scoring.groups.shipped import SHIPPED
 from linker.scoring.groups.stories import stories_of
 from linker.scoring.probability.promise import Promise, promise
 
-ALIKE = 0.5  # minimum cosine of near copies
+ALIKE = 0.5  # minimum cosine of near-duplicates
 
 
 def group(
@@ -41,15 +41,15 @@ def group(
     seed: int = 0,
     kept: LastGrouping | None = None,
 ) -> Groups:
-    """Return the groups of documents in `rows` (int64 [n]), computing only what is not `kept`."""
+    """Group the documents in `rows` (int64 [n]); what the last grouping, `kept`, computed is not computed again."""
     if not corpus:
-        raise InputError("the index holds no documents: there is nothing to group")
+        raise InputError("the index has no documents: there is nothing to group")
     order, dates = _ordered(corpus)
     documents, rows = [corpus[i] for i in order.tolist()], rows[order]
     place = {d.id: i for i, d in enumerate(documents)}
     known = judged_of(judged or {}, place, halved=precision is not None, seed=seed)
     if precision is not None and not len(known):
-        raise InputError("a promised precision is tested on judged pairs: pass them with `train`")
+        raise InputError("`precision` has to be tested on judged pairs: pass them with `train`")
     ids, texts = [d.id for d in documents], [d.full_text for d in documents]
     made = origin(collection) if kept else ""
     known_pairs = kept.known(ids, made) if kept else None
@@ -101,7 +101,7 @@ def _probabilities(found: PairEvidence, known: Judged) -> tuple[Float64Array, in
     if len(at):
         chosen = np.zeros(len(found.pairs), bool)
         chosen[at] = True
-        logger.info("P(same story) also knows %s judged pairs", f"{len(at):,}")
+        logger.info("P(same story) was also fitted to %s judged pairs", f"{len(at):,}")
         model = model.learned(found.where(chosen), same)
     return model.probabilities(found), len(at)
 
@@ -113,10 +113,10 @@ def _recall(
     kept: BoolArray,
     lost: BoolArray,
 ) -> tuple[float, float, float] | None:
-    """Return the recall of groups and its interval; None unless all pairs drawn between groups are judged.
+    """Return the groups' estimated recall and its interval; None unless all pairs drawn between groups are judged.
 
-    `kept` and `lost` bool [t]: which of the t tested pairs are right and in a group that meets the threshold, or in
-    one that does not.
+    `kept` and `lost`, bool [t], mark the correct ones of the t tested pairs: those in a group that meets the threshold,
+    and those in a group that does not.
     """
     within, *between = drawn
     if known.complete or not all(pair in judged for stratum in between for pair in stratum.pairs):
@@ -131,21 +131,21 @@ def _recall(
 def _report(certified: Promise | None, precision: float, tested: int) -> None:
     if certified is None:
         logger.warning(
-            "no threshold is certain to keep a precision of %g with the %s judged pairs within groups, so only near "
-            "copies are grouped: lower `precision`, or judge more pairs (`sample` draws them)",
+            "no threshold guarantees a precision of %g on the %s judged pairs within groups, so only near-duplicates "
+            "are grouped: lower `precision`, or judge more pairs (`sample` draws them)",
             precision,
             f"{tested:,}",
         )
         return
     logger.info(
-        "groups of probability ≥ %.3f keep a precision of %g of their pairs with 95%% confidence: %s of %s judged "
-        "pairs are right",
+        "groups of probability ≥ %.3f keep a precision of %g over their pairs with 95%% confidence: %s of %s judged "
+        "pairs are correct",
         certified.threshold, precision, f"{certified.right:,}", f"{certified.links:,}",
     )  # fmt: skip
 
 
 def _ordered(documents: Sequence[Document]) -> tuple[Int64Array, Float64Array]:
-    """Return the order of documents by `places`, int64 [n], and their dates in this order, [n]."""
+    """Return the documents' positions sorted by their `places` keys, int64 [n], and their dates in this order, [n]."""
     dates = days_of(documents)
     keys = places([d.id for d in documents], dates)
     order = np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)

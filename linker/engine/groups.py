@@ -1,4 +1,4 @@
-"""The groups of a corpus as callers get them: every document in its group, and what holds each group together."""
+"""The groups of a corpus as returned to callers: each document's group, and the evidence for each group."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from linker.scoring.groups.kept import LastGrouping
 from linker.scoring.groups.stories import Stories
 from linker.scoring.probability.promise import Promise
 
-TITLE, WORDS = 100, 8  # maximum characters of a title, words of a group
+TITLE, WORDS = 100, 8  # maximum characters of a group's title, maximum number of its words
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A document in its group: P(it belongs to the other members), None if alone; the document it copies; its day.
+    """A document in its group; `probability`: P(it belongs with the other members), None if it is the only one.
 
-    `date` is in ISO 8601, None if the document has none.
+    `near_copy_of`: the id of the document of which it is a near-duplicate. `date`: its day in ISO 8601.
     """
 
     id: str
@@ -42,13 +42,13 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group of two or more documents, and what holds it together.
+    """A group of two or more documents, and the evidence for it.
 
-    `ids`: the members in the corpus' order. `representative`: the member closest to the others (the medoid), and
-    `title` is its title or beginning. `probability`: the expected share of right pairs. `words`: the weightiest words
-    in most members; `names`: those written with a capital or a digit. `weakest`: the link whose loss would split the
-    group, and its probability; `leaving`: the members that would leave with its second document. `dates`: the first
-    and the last day, in ISO 8601.
+    `ids`: the members in corpus order. `representative`: the member closest to the others (the medoid); `title`: its
+    title or beginning. `probability`: the expected share of its pairs that are correct. `words`: the weightiest words
+    that occur in most members; `names`: those of them with a capital letter or a digit. `weakest`: the two ids and the
+    probability of the link whose loss would split the group; `leaving`: the members that would leave with the second
+    of them. `dates`: the first and the last day, in ISO 8601.
     """
 
     number: int
@@ -65,12 +65,12 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The groups of a corpus: every document once in `members`, in the corpus' order, and the `groups` of two or more.
+    """The groups of a corpus: every document once in `members`, in corpus order, and the `groups` of two or more.
 
     Groups are numbered from 1 in the order of their first documents. `promise`: the guaranteed precision of pairs
-    within groups, if requested and certified. `metadata` says how the groups were made. `strata`: pairs whose
-    verdicts estimate how many pairs are missed. `recall`: the estimated share of right pairs that is within groups, and
-    the ends of its 95 % interval; None unless a precision was requested and all pairs drawn between groups were judged.
+    within groups, if requested and certified. `metadata` says how the groups were made. `strata`: pairs drawn at
+    random; judging them shows how many pairs are missed. `recall`: the estimated share of correct pairs that are within
+    groups, and its 95 % interval; None unless a precision was requested and all pairs drawn between groups are judged.
     """
 
     members: tuple[Member, ...]
@@ -81,7 +81,7 @@ class Groups:
     recall: tuple[float, float, float] | None = None
 
     def numbered(self, number: Mapping[int, int]) -> Groups:
-        """Return the same groups with different numbers."""
+        """Return the same groups with different numbers; `number` maps the current ones to the new ones."""
         members = tuple(
             m if number[m.group] == m.group else replace(m, group=number[m.group]) for m in self.members
         )
@@ -112,7 +112,7 @@ def named(
     metadata: Mapping[str, Any],
     kept: LastGrouping | None,
 ) -> Groups:
-    """Return the groups with the documents' ids, in the corpus' order; `place` int64 [n]: each document's place."""
+    """Return the groups, with documents in corpus order; `place` int64 [n]: each document's position in the corpus."""
     told = list(stories.groups())
     number: dict[int, int] = {}
     members = []
@@ -154,7 +154,7 @@ def named(
 
 
 def _words(analysis: Analysis, text: str, found: PairEvidence, members: Int64Array) -> tuple[str, ...]:
-    """Return the weightiest words in most members, as written in the representative's `text`."""
+    """Return the weightiest words that occur in most members, as written in the representative's `text`."""
     part = found.texts[members]
     columns, at = np.unique(part.indices, return_inverse=True)
     weight = np.bincount(at, part.data) * (np.bincount(at) > len(members) / 2)

@@ -1,4 +1,4 @@
-"""Take records into a writer in batches: encode, add or quarantine them, and commit from time to time."""
+"""Pass records to an index writer in batches: encode and add or quarantine them, and commit from time to time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ COMMIT_CHARACTERS = 1 << 26  # limited, because uncommitted documents are held i
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """Counts of documents after a build or addition; `interrupted` if Ctrl-C ended it after its last commit.
+    """Counts of documents after a build or addition; `interrupted`: Ctrl-C ended it early.
 
     `notes` say which parts of a vector file were not used.
     """
@@ -63,9 +63,9 @@ class Intake:
         replace: bool = False,
         given: GivenVectors | None = None,
     ):
-        """`load` loads the encoder again, in another process; with `replace`, existing documents are replaced.
+        """`load` loads the encoder in another process; with `replace`, existing documents are replaced.
 
-        Documents have the `given` vectors, otherwise those that the encoder computes.
+        Documents get their vectors from `given` or, if it is None, from the encoder.
         """
         self._given = given
         self._writer, self._encoder, self._options, self._replace = writer, encoder, options, replace
@@ -76,7 +76,7 @@ class Intake:
         self._committed_at = time.monotonic()
 
     def run(self, corpora: Sequence[Path], interrupted: Interruption) -> BuildReport:
-        """Take all records; an interrupted build keeps the records taken so far, an interrupted addition none."""
+        """Add all records; an interrupted build keeps those added so far, an interrupted addition none."""
         before = self._writer.manifest
         building = not self._build.complete
         records = _records(corpora, self._options.columns)
@@ -126,7 +126,7 @@ class Intake:
             self._characters, self._committed_at = 0, time.monotonic()
 
     def _take(self, batch: Sequence[tuple[Path, int, Document | BadLine]], encoded: Matrix | None) -> None:
-        """Add the usable documents of a batch; quarantine its bad lines and repeated ids.
+        """Add the valid documents of a batch; quarantine its invalid lines and repeated ids.
 
         `encoded` [n, dim] are its documents' vectors; None: compute them. Raises InputError if the counts differ.
         """
@@ -213,7 +213,7 @@ def _duplicate(path: Path, number: int, document: Document) -> bytes:
 
 
 class Interruption(threading.Event):
-    """An event set by the first Ctrl-C; it also ends a waiting read, which Python would otherwise restart."""
+    """An event set by the first Ctrl-C, which also ends a blocking read that Python would otherwise restart."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -231,7 +231,7 @@ class Interruption(threading.Event):
             return []
 
     def ask(self, number: int, frame: FrameType | None) -> None:
-        """Handle SIGINT; the next one interrupts at once. Raises KeyboardInterrupt to end a waiting read."""
+        """Handle SIGINT; the next one interrupts at once. Raises KeyboardInterrupt to end a blocking read."""
         self.set()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if self._reading:

@@ -1,10 +1,10 @@
-"""Queries in a language other than the index's: linked texts reveal the language and translate the words.
+"""Queries in a language other than the index's: lexicons learned from linked texts detect and translate it.
 
 A lexicon is stored in the index, one per language. A query is assigned to the language whose texts contain its words
-more often than the index's texts (naive Bayes over the shares of texts that contain a word). It is then searched for
-with the best translation of each word (query translation, Darwish & Oard 2003, reduced to one translation each); a
-word without a translation stays as it is, as names and numbers should. A text whose language is not SURE, such as a
-few names, is searched for by its own words and by the translations.
+more often than the index's texts (naive Bayes over the shares of texts that contain a word). The search then uses the
+best translation of each word (query translation, Darwish & Oard 2003, reduced to one translation each); a word without
+a translation stays as it is, as names and numbers should. If the language is not certain (see SURE), as for a few
+names, the search uses both the original words and their translations.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from linker.scoring.pairs.words import CHARACTER_OR_WORD
 
 FORMAT = "linker-lexicon-1"
 MOST_BYTES, MOST_WORDS = 64 << 20, 1_000_000
-# Minimum length of the common beginning of an unknown term and a known one: in letters, and as a share of the former.
+# Minimum length of the prefix that an unknown term shares with a known one: in letters, and as a share of the former.
 BEGINNING, SHARED = 5, 0.6
-SURE = 5.0  # log odds from which a language is certain, 150 to 1
+SURE = 5.0  # minimum log odds at which a language counts as certain: about 150 to 1
 LONGEST_NOTE = 200  # maximum characters of a translation shown in an answer
 VALUES = record(
     {
@@ -45,13 +45,15 @@ VALUES = record(
 
 
 class Translated(str):
-    """A text in the language of the index; `asked`: the original text, which a multilingual encoder encodes instead."""
+    """A text translated into the index's language; `asked`: the text that the encoder encodes instead.
+    If the encoder finds more with the original text (`QueryLexicon.reads`), that is the original.
+    """
 
     asked: str
 
     @classmethod
     def of(cls, text: str, asked: str) -> Self:
-        """Return a translation with the original query."""
+        """Return the translation `text`, with the text for the encoder."""
         out = cls(text)
         out.asked = asked
         return out
@@ -59,10 +61,10 @@ class Translated(str):
 
 @dataclass(frozen=True, eq=False)
 class QueryLexicon:
-    """Translations of a language's `words` (stems); its queries have a positive total `leaning`.
+    """Translations of one language's `words` (stems); a query in this language has a positive total `leaning`.
 
     `leaning`: log ratio of a word's frequency in the language's texts to that in the index's texts (natural log).
-    `language` names the analysis; `reads`: whether the index's encoder finds more with the query itself.
+    `language` names the text analysis; `reads`: whether the index's encoder finds more with the untranslated query.
     """
 
     code: str
@@ -77,17 +79,17 @@ class QueryLexicon:
 
     @property
     def name(self) -> str:
-        """The language's name for readers."""
+        """The language's name for display."""
         return self.code if self.language == "none" else self.language.capitalize()
 
     def translated(self, text: str) -> str:
-        """Return a text word by word in the language of the index, without stop words."""
+        """Translate a text word by word into the language of the index, without stop words."""
         out = map(self._of_piece, self._analysis.pieces(self._analysis.prepare(text)))
         return " ".join(filter(None, out)) or text
 
     @cached_property
     def _of_piece(self) -> Callable[[str], str]:
-        """The translation of a piece of a text, cached; the piece itself without one, empty for a stop word."""
+        """Cached translation of a token: the token itself if it has no translation, empty for a stop word."""
 
         @lru_cache(MOST_WORDS)
         def translated(piece: str) -> str:
@@ -97,10 +99,10 @@ class QueryLexicon:
         return translated
 
     def word(self, term: str) -> str | None:
-        """Return the translation of a term or, if it is unknown, of the term with the longest common beginning.
+        """Return the translation of a term or, if it is unknown, of the term with the longest common prefix.
 
-        Backed-off translation (Oard, Levow & Cabezas 2001), because stemmers do not unite all forms of a word in
-        agglutinating languages.
+        This is backed-off translation (Oard, Levow & Cabezas 2001): stemmers do not conflate all forms of a word in
+        agglutinative languages.
         """
         least = max(BEGINNING, math.ceil(SHARED * len(term)))
         beginnings = (term[:end] for end in range(len(term), least - 1, -1))
@@ -116,12 +118,12 @@ class QueryLexicon:
         return found
 
     def added(self, text: str) -> str:
-        """Return the words of the translation that the text itself does not have."""
+        """Return the words of the translation that the text itself does not contain."""
         own = {piece.lower() for piece in self._analysis.pieces(self._analysis.prepare(text))}
         return " ".join(word for word in self.translated(text).split() if word.lower() not in own)
 
     def write(self, folder: Path) -> None:
-        """Write the lexicon into a folder, which may also hold those of other languages."""
+        """Write the lexicon into a folder, which may also contain lexicons of other languages."""
         values = {
             "format": FORMAT, "code": self.code, "language": self.language, "words": dict(self.words),
             "leaning": dict(self.leaning), "reads": self.reads,
@@ -142,7 +144,7 @@ class QueryLexicon:
 
 
 def likeliest(lexicons: Sequence[QueryLexicon], text: str) -> tuple[int, float]:
-    """Return the number of the lexicon whose language a text is most likely in, and the log odds that it is."""
+    """Return the position of the lexicon whose language a text is most likely in (−1: none), and the log odds of it."""
     words = CHARACTER_OR_WORD.findall(text.lower())
     odds = [sum(lexicon.leaning.get(word, 0.0) for word in words) for lexicon in lexicons]
     best = max(odds, default=-SURE)
@@ -150,9 +152,9 @@ def likeliest(lexicons: Sequence[QueryLexicon], text: str) -> tuple[int, float]:
 
 
 def understood(texts: Sequence[str], lexicons: Iterable[QueryLexicon]) -> tuple[list[str], tuple[str, ...]]:
-    """Return the texts, translated if in another language, and a note on this for each language.
+    """Return the texts, translated if they are in another language, and a note for each language found.
 
-    Texts that may be in another language keep their words and get the translations in addition.
+    If a text only may be in another language, the translations are added to its own words.
     """
     out, known = list(texts), [*lexicons]
     by_language: dict[tuple[str, bool], list[str]] = {}

@@ -20,14 +20,15 @@ if TYPE_CHECKING:
     from linker.scoring.ranking.ranker import Ranker
     from linker.scoring.reranking import Reranker
 
-BM25, RERANKING, CUT = "BM25", "Reranking", "What is kept"
+BM25, RERANKING, CUT = "BM25", "Reranking", "Cutoffs"
 WORDS, VECTORS = "Words", "Vectors"
 WHERE = Opt(
     "Only documents whose metadata match: lang=en, lang=en|de, lang!=en, likes>100, date>=2021-01-31. Repeatable: all "
-    "must match; values of one field=, any.", metavar="CONDITION", complete="conditions", read=list[str])  # fmt: skip
+    "must match, but any of the values given for one field= will do.", metavar="CONDITION", complete="conditions",
+    read=list[str])  # fmt: skip
 ModeOption = Annotated[
     Literal["hybrid", "dense", "bm25"] | None,
-    Opt("How to search. Default: the mode that the index was tuned to."),
+    Opt("How to search. Default: the mode that `linker index tune` chose."),
 ]
 EncoderOption = Annotated[
     str | None,
@@ -51,7 +52,7 @@ EncoderCompiled = Annotated[bool, Opt(
 class SearchOptions:
     """Options of a search; the fields are the arguments of `Engine.search`, which describes them.
 
-    `reranker` reorders the best `depth` candidates; requests with equal options may be answered together.
+    `reranker` reorders the top `depth` candidates; a server may batch requests with equal options.
     """
 
     k: Annotated[int, Opt("Documents per query.", "-k", low=1)] = 10
@@ -63,12 +64,12 @@ class SearchOptions:
     depth: Annotated[int, Opt(
         "Candidates per query that a pair scorer reads, at least -k.", group=RERANKING, low=1)] = 100
     weight: Annotated[float, Opt(
-        "Weight of a pair scorer's score; below 1, its z-scores and the search's are mixed.", "--rerank-weight",
+        "Weight of a pair scorer; below 1, its z-scores are mixed with those of the search.", "--rerank-weight",
         RERANKING, low=0, high=1)] = 1.0
     stored_ranker: Annotated[bool, Opt(
         "Ignore the ranker that is stored in the index.", "--no-rerank", RERANKING, off=True)] = True
     phrases: Annotated[bool, Opt(
-        'Only documents that have the words in "quotes" one after the other.')] = False
+        'Only documents that contain the words in "quotes" consecutively.')] = False
     probabilities: bool = True
 
     @property
@@ -83,7 +84,7 @@ class SearchOptions:
 
 @dataclass(frozen=True, slots=True)
 class Bm25Options:
-    """The BM25 parameters, given one by one; omitted ones stay as they are."""
+    """BM25 parameters to change; omitted ones stay as they are."""
 
     k1: Annotated[float | None, Opt(
         "BM25's k1: saturation of counts in documents.", group=BM25, metavar="NUMBER")] = None
@@ -98,7 +99,7 @@ class Bm25Options:
         "BM25's b of a field. Repeatable.", group=BM25, metavar="FIELD=NUMBER")] = ()
 
     def __post_init__(self) -> None:
-        """Raise UsageError if the number of a field cannot be read."""
+        """Raise UsageError if the weight or b of a field is not a number."""
         _numbers("field_weight", self.field_weight), _numbers("field_b", self.field_b)
 
     def changed(self, stored: Bm25Parameters) -> Bm25Parameters:
@@ -110,14 +111,14 @@ class Least:
     """Conditions for keeping a hit: a minimum P(link) or score, or, for the first hit, a promised precision."""
 
     precision: Annotated[float | None, Opt(
-        "Keep the first document of a query if P(link) promises this precision, and nothing else. Needs "
+        "Keep only each query's first document, and only if P(link) guarantees this precision. Needs "
         "`linker calibrate`.", group=CUT, low=0, high=1)] = None
     threshold: Annotated[float | None, Opt(
         "Keep documents of at least this P(link).", group=CUT, low=0, high=1)] = None
     score: Annotated[float | None, Opt("Keep documents of at least this score.", group=CUT)] = None
 
     def kept(self, answer: "Answer") -> "Answer":
-        """Return an answer's hits of at least this P(link) and score. Raises InputError if P(link) is not known."""
+        """Return the answer without hits below this P(link) or score. Raises InputError if P(link) is not known."""
         from linker.scoring.probability import cutting
 
         if self.score is not None:
@@ -127,7 +128,7 @@ class Least:
 
 @dataclass(frozen=True, kw_only=True)
 class IntakeOptions:
-    """How documents get into an index. `columns` says how tables are read; None: as in the build."""
+    """How documents are read and added. `columns`: how to read tables; None: as when the index was built."""
 
     batch_size: Annotated[int, Opt("Documents encoded and added per batch.", low=1)] = 256
     columns: "Columns | None" = None
@@ -141,7 +142,7 @@ class IntakeOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class IndexOptions:
-    """What an index is made of. `bm25`: None stands for the defaults.
+    """The settings of an index. `bm25`: None stands for the defaults.
 
     `positions` stores a forward index, which a learned ranker reads; `elastic`: the server on which BM25 runs, if any.
     """
@@ -172,7 +173,7 @@ class IndexOptions:
 
 @dataclass(frozen=True)
 class CreateOptions(IndexOptions):
-    """All options of `create`: an index that is filled later, in the directory or at the address `out`."""
+    """All options of `create`, which makes an empty index in the directory or at the server address `out`."""
 
     out: str | Path
 
@@ -180,7 +181,7 @@ class CreateOptions(IndexOptions):
 @shown
 @dataclass(frozen=True, kw_only=True)
 class BuildOptions(IndexOptions, IntakeOptions):
-    """Options of a build, which commits after `commit_every` documents (0: by volume) or a minute."""
+    """Options of a build, which commits after `commit_every` documents (0: by volume), at least once a minute."""
 
     commit_every: Annotated[int, Opt(
         "Documents per commit; 0: commit by volume, at least once a minute.", low=0)] = 0
@@ -190,7 +191,7 @@ class BuildOptions(IndexOptions, IntakeOptions):
         "Encode on this machine, or with Ray on all machines of the cluster at RAY_ADDRESS.",
         group=VECTORS)] = "local"
     worker_gpus: Annotated[float, Opt(
-        "GPUs of Ray for each worker of --engine ray, which then encodes on them; 0.5: two workers share one.",
+        "Ray GPUs for each worker of --engine ray to encode on; 0.5: two workers share one.",
         group=VECTORS, metavar="N", low=0)] = 0.0
 
     def __post_init__(self) -> None:
@@ -201,12 +202,14 @@ class BuildOptions(IndexOptions, IntakeOptions):
                 "`worker_gpus` is for workers that encode: give `engine` ray and an `encoder`, too"
             )
         if not 0 <= gpus < math.inf or (gpus > 1 and gpus != int(gpus)):
-            raise InputError(f"`worker_gpus` {gpus:g}: a part of one GPU, such as 0.5, or a whole number of GPUs")
+            raise InputError(
+                f"`worker_gpus` is {gpus:g}: it must be a fraction of one GPU, such as 0.5, or a whole number of GPUs"
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class GroupOptions:
-    """All options of `group`. `columns` says how tables are read; `progress` is called with the progress."""
+    """All options of `group`. `columns`: how to read tables; `progress`: a callback that receives the progress."""
 
     corpora: Annotated[str | Path | Sequence[str | Path], Opt(
         "Documents to group: files, folders or an index.", "", metavar="CORPUS...", read=list[Path])]
@@ -218,7 +221,7 @@ class GroupOptions:
         metavar="FILE")] = ()
     days: Annotated[float | None, Opt("Do not link documents whose dates are further apart.", low=0)] = None
     precision: Annotated[float | None, Opt(
-        "Keep groups only as long as the precision of their pairs is certified (with --train).", low=0,
+        "Keep only groups whose pairs together have this precision, certified on --train.", low=0,
         high=1)] = None
     sample: Annotated[str | Path | None, Opt(
         "Write random pairs within and between groups here, to be judged: .csv, .xlsx or .jsonl.",

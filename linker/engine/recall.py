@@ -32,7 +32,7 @@ class RecallTuning:
         return self.chosen.recall >= self.target
 
     def to_json(self) -> dict[str, Any]:
-        """Return the tuning as values for JSON; times are in milliseconds per query (in a directory: CPU time)."""
+        """Return the tuning as values for JSON; times are milliseconds per query (CPU time for a local index)."""
         return {
             "target": self.target,
             "reached": self.reached,
@@ -48,14 +48,14 @@ class RecallTuning:
 def tune_recall(
     index: ApproximateSearch, target: float, k: int, queries: Matrix | None = None, sample: int = 500
 ) -> RecallTuning:
-    """Measure recall at k of every setting and choose the cheapest that reaches the target.
+    """Measure the recall at k of every setting and choose the cheapest setting that reaches the target.
 
     `queries` are float32 [n, dim]; without them, `sample` documents are held out: each is a query, and its own row
     does not count. Raises InputError if the target is not in (0, 1] or there are no queries, IndexesError if the
     index has nothing to tune.
     """
     if not 0 < target <= 1:
-        raise InputError(f"the recall to reach must lie between 0 and 1, not {target}")
+        raise InputError(f"the target recall must be greater than 0 and at most 1, not {target}")
     query_rows = None
     if queries is None:
         queries, query_rows = index.drawn(sample, SEED)

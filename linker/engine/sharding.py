@@ -1,4 +1,4 @@
-"""The directories that an engine opens, and several of them as one generation: a `Snapshot` over shards."""
+"""Open the directories of an engine; several are searched as one `Snapshot`, whose shards they are."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from linker.engine.options import SearchOptions
 from linker.engine.snapshot import Snapshot
 from linker.engine.torch_scan import gpu_scan
 
-FOLLOW = 5.0  # seconds until the name is looked up again
+FOLLOW = 5.0  # minimum seconds between two lookups of a remote index's name
 Stamps = Mapping[Path, Stamp | None]
 
 
@@ -41,16 +41,15 @@ class RemoteSnapshot(Snapshot):
         return cls(open_remote(address, on_failure), encoder, on_failure)
 
     def is_old(self) -> bool:
-        """Return whether the name points elsewhere or the settings have changed, checked at most every FOLLOW
-        seconds.
+        """Return whether the index's name points elsewhere or its settings have changed; checked every FOLLOW seconds.
 
-        If a server does not answer, this is unknown: the search will report it. Raises BackendUnavailableError if
-        the node that answers has no master.
+        If no server answers, this is unknown: False is returned, and the search will report it. Raises
+        BackendUnavailableError if the node that answers has no master.
         """
         return time.monotonic() - self._looked >= FOLLOW and self._look()
 
     def is_last(self) -> bool:
-        """Return whether the name points here and the settings are the same. Raises IndexesError if it is gone."""
+        """Return whether the name still points here, with the same settings. Raises IndexesError if it is gone."""
         return self.collection.is_last()
 
     def has_moved(self) -> bool:
@@ -77,7 +76,7 @@ class RemoteSnapshot(Snapshot):
 
 
 def _together(collection: RemoteCollection, hits: Hits) -> Callable[[str], Document]:
-    """Return a reader of the hits' documents: the first call reads all. Raises UnknownIdError for a deleted one."""
+    """Return a function that reads a hit's document (the first call reads all), or raises UnknownIdError if deleted."""
     lock = threading.Lock()
 
     @functools.cache
@@ -114,7 +113,7 @@ def opened(
     before: Snapshot | None = None,
     verify: bool = True,
 ) -> Snapshot:
-    """Return the last generation of one directory, or of several together; see `Snapshot.open`."""
+    """Open the last generation of one directory, or those of several as one; see `Snapshot.open`."""
     if address := Address.of(directories[0]):
         return RemoteSnapshot.of(address, encoder, on_failure)
     if len(directories) == 1:
@@ -153,11 +152,11 @@ class ShardedSnapshot(Snapshot):
 
     @property
     def opened(self) -> Mapping[Path, Collection]:
-        """The shards whose files need no check when reopened, by directory; none after damage."""
+        """The shards, by directory, whose files need no check when reopened; none once a damaged file was found."""
         return {} if self._damaged else {shard.directory: shard for shard in self._shards.shards}
 
     def is_old(self) -> bool:
-        """Return whether there is a later commit, or a directory is back; this costs one `stat` per shard."""
+        """Return whether there is a later commit, or a missing directory is back; this costs one `stat` per shard."""
         return any(now not in (None, self._stamps[d]) for d, now in self._now().items())
 
     def is_last(self) -> bool:
@@ -165,14 +164,14 @@ class ShardedSnapshot(Snapshot):
         return not self._damaged and self._now() == self._stamps
 
     def has_moved(self) -> bool:
-        """Return whether a file was found damaged: reopening the shards leaves its shard out."""
+        """Return whether a damaged file was found: if so, reopening the shards leaves its shard out."""
         return self._damaged
 
     def _now(self) -> Stamps:
         return {directory: stamp(directory) for directory in self._stamps}
 
     def search(self, texts: Sequence[str], options: SearchOptions) -> Answer:
-        """Return the answer to `Engine.search`. Raises DamagedError if a shard's file was truncated."""
+        """Search as `Engine.search` does. Raises DamagedError if a shard's file was truncated."""
         try:
             return super().search(texts, options)
         except DamagedError:
@@ -180,7 +179,7 @@ class ShardedSnapshot(Snapshot):
             raise
 
     def by_vectors(self, vectors: Matrix, texts: Sequence[str], options: SearchOptions) -> Answer:
-        """Return the answer to query vectors, float32 [n, dim]. Raises the errors of `search`."""
+        """Search by query vectors, float32 [n, dim]. Raises the errors of `search`."""
         try:
             return super().by_vectors(vectors, texts, options)
         except DamagedError:

@@ -76,7 +76,7 @@ class Snapshot(Generation):
             return self._ranker
 
     def ranked_search(self, ranker: Ranker) -> RankedSearch:
-        """Return the search with a ranker. Raises InputError if it was trained with another encoder."""
+        """Return the search that uses this ranker. Raises InputError if it was trained with another encoder."""
         from linker.scoring.ranking.searching import RankedSearch
 
         with self._lock:
@@ -85,7 +85,7 @@ class Snapshot(Generation):
             return self._search
 
     def search(self, texts: Sequence[str], options: SearchOptions) -> Answer:
-        """Return the answer to `Engine.search`; its hits read their documents from this generation."""
+        """Search this generation as `Engine.search` does; the hits read their documents from it."""
         where = options.filter
         notes = self._checked(where)
         read, remarks = understood(texts, self.lexicons)
@@ -97,16 +97,16 @@ class Snapshot(Generation):
         return self._readable(_noted(answer, (*notes, *remarks)), read)
 
     def _checked(self, where: Filter | None) -> tuple[str, ...]:
-        """Return notes about a filter. Raises BadFilterError if it cannot apply to these documents."""
+        """Return notes about a filter's values. Raises BadFilterError if the filter is invalid for these documents."""
         if where is None:
             return ()
         self.collection.check_fields(where)
         return self.collection.misfits(where)
 
     def by_vectors(self, vectors: Matrix, texts: Sequence[str], options: SearchOptions) -> Answer:
-        """Return the answer to query vectors, float32 [n, dim], with the texts that they represent, if any.
+        """Search by query vectors, float32 [n, dim], and by the texts that they represent, if any.
 
-        Nothing fitted on the index's own search is used: no stored ranker and no probabilities.
+        The stored ranker and calibration are not used: they were fitted on the index's own search.
         """
         where = options.filter
         notes = self._checked(where)
@@ -153,14 +153,14 @@ class Snapshot(Generation):
         return self._told(answer, texts, where) if options.probabilities else answer
 
     def _first(self, texts: Sequence[str], k: int, where: Filter | None, options: SearchOptions) -> Answer:
-        """Return the answer for a pair scorer to rerank: the stored ranker's, unless `options` say otherwise."""
+        """Return the candidates for a pair scorer to rerank: the stored ranker's, unless `options` say otherwise."""
         ranker = self.ranker if options.reranker and options.stored_ranker else None
         if ranker is None or options.mode is not None or options.bm25 is not None:
             return self._ask(texts, k, where, options.mode, options.bm25)
         return self._ranked(texts, k, where, ranker)
 
     def _told(self, answer: Answer, texts: Sequence[str], where: Filter | None) -> Answer:
-        """Return an answer with P(link) of each hit; if it is not available, with the reason in its notes."""
+        """Add P(link) of each hit to an answer or, if it is not available, a note with the reason."""
         if not answer.ranker and not self.collection.manifest.search.get("calibration"):
             return answer
         from linker.scoring.probability.answering import of_ranker, refused
@@ -175,7 +175,7 @@ class Snapshot(Generation):
     def probabilities(
         self, texts: Sequence[str], answer: Answer, where: Filter | None = None
     ) -> list[Float64Array]:
-        """Return P(link) of each hit of an answer, an array per text, NaN if unknown. Raises like `calibrated`."""
+        """Return P(link) of each hit, one array per text; NaN if unknown. Raises the errors of `calibrated`."""
         if answer.probabilities is None:
             answer = self.calibrated().told(answer, texts, where)
         if answer.probabilities is None:
@@ -183,7 +183,7 @@ class Snapshot(Generation):
         return list(answer.probabilities)
 
     def calibrated(self) -> Probabilities:
-        """Return the index's calibration. Raises InputError if it is missing, damaged or of another index."""
+        """Return the index's calibration. Raises InputError if it is missing, damaged or belongs to another index."""
         directory, name = self.collection.directory, self.collection.manifest.search.get("calibration")
         if not name:
             raise InputError(f"{shown(directory)} has no calibration: fit one with `linker calibrate`")
@@ -207,7 +207,7 @@ class Snapshot(Generation):
             if self._on_failure == "fail":
                 raise
             first = self._ask(texts, k, where)
-            reason = first.degraded or f"the ranker cannot be used: {e}"
+            reason = first.degraded or f"the ranker is unavailable: {e}"
             return dataclasses.replace(first, degraded=reason)
         if all(len(hits) >= k for hits in answer.hits):
             return answer

@@ -1,4 +1,4 @@
-"""The certified scan in torch, for a GPU: float16 products exclude rows by a proven bound, the rest is scored exactly.
+"""The certified scan in torch, for a GPU: float16 products exclude rows by a proven bound; others are scored exactly.
 
 It implements indexes.vectors.certified.ExactScan. `indexes` never imports torch, so the engine passes the scan to it.
 The bound is that of certified.py with x̂ = x rounded to float16 (an index's rows are unit vectors, so within range),
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 DRIVERS = (Path("/proc/driver/nvidia/version"), Path("/dev/nvidiactl"))
 BLOCK, QUERIES = 1 << 16, 1024  # rows and queries multiplied at once
-HELD, SCORED = 1 << 23, 1 << 17  # candidates held before they are scored; how many are scored at once
+HELD, SCORED = 1 << 23, 1 << 17  # maximum candidates kept unscored, and scored at once
 HALF, SINGLE = 2.0**-11, 2.0**-22  # relative rounding errors: per value, per step of a sum on tensor cores
 REDUCTION = threading.Lock()
-# Settings of torch, either of which would break the bound.
+# Settings of torch, either of which would break the bound if it were on.
 SUMMING = ("allow_fp16_reduced_precision_reduction", "allow_fp16_accumulation")
 
 
 def gpu_scan() -> Callable[[], TorchScan | None] | None:
-    """Return a factory of scans on the first GPU, or None without a driver or torch, which is not imported here."""
+    """Return a factory of scans on the first GPU; None without an NVIDIA driver or torch (which is not imported)."""
     possible = any(driver.exists() for driver in DRIVERS) and importlib.util.find_spec("torch")
     return _on_gpu if possible else None
 
@@ -61,7 +61,7 @@ def _sums_in_float32() -> Iterator[None]:
 
 
 class TorchScan:
-    """ExactScan on a torch device, where it keeps the vectors and their float16 copy: 6 bytes per dimension."""
+    """ExactScan on a torch device, which holds the vectors and their float16 copies: 6 bytes per component."""
 
     def __init__(self, device: str) -> None:
         import torch
@@ -131,9 +131,9 @@ class TorchScan:
         return pool.best()
 
     def _score(self, queries: torch.Tensor, owners: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
-        """Return the products of the queries [m, dim] of `owners` [n] and `rows` [n], float32 [n], summed in float64.
+        """Return the dot product of each pair `owners[i]` (of `queries` [m, dim]) and `rows[i]`, float32 [n].
 
-        The vectors are gathered in parts: those of all pairs may exceed a GPU's memory.
+        Sums are in float64. The vectors are gathered in parts: those of all pairs may exceed a GPU's memory.
         """
         import torch
 
@@ -157,12 +157,12 @@ class _Pool:
         self._queries, self._k, self._score = queries, k, score
         self._pairs: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []  # query, row, upper bound
         self._lower = queries.new_full((len(queries), k), float("-inf"))  # the best lower bounds so far
-        self._floor = self._lower[:, -1].clone()  # the k-th score, if k rows are scored
+        self._floor = self._lower[:, -1].clone()  # the k-th exact score, once k rows have been scored
         self._held = 0
 
     @property
     def _threshold(self) -> torch.Tensor:
-        """The score [queries] that k rows are certain to reach for each query."""
+        """For each query, a score [queries] that at least k rows are certain to reach."""
         import torch
 
         return torch.maximum(self._lower[:, -1], self._floor)

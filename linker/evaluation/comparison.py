@@ -1,4 +1,4 @@
-"""Comparison of runs with a baseline: differences, intervals, Holm-adjusted p-values, wins, ties and losses."""
+"""Compare runs with a baseline: differences, intervals, Holm-adjusted p-values, wins, ties and losses."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ DEFAULT = ("map", "recip_rank", "success.1,5")
 class ComparisonRow:
     """One run under one measure; everything after `mean` is None for the baseline itself.
 
-    `low`, `high`: bootstrap interval of the mean difference; `p`: two-sided; `p_holm`: adjusted over all rows; `wins`,
-    `ties`, `losses`: numbers of topics, against the baseline.
+    `low`, `high`: bootstrap interval of the mean difference; `p`: two-sided p-value; `p_holm`: adjusted over all rows;
+    `wins`, `ties`, `losses`: number of topics on which the run is above, equal to or below the baseline.
     """
 
     run: str
@@ -47,7 +47,7 @@ class ComparisonRow:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The rows, the evaluations behind them by run label, and the `differences` per topic.
+    """The rows of a comparison, the evaluations behind them by run label, and the differences per topic.
 
     `differences`: (run, measure) → float64 [t], the run minus the baseline on the `num_topics` compared topics.
     """
@@ -76,7 +76,7 @@ class Comparison:
         return tables.html(self._cells())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a dictionary that JSON can hold; NaN becomes None."""
+        """Return a JSON-serialisable dictionary; NaN becomes None."""
         return {
             "baseline": self.baseline,
             "test": self.test,

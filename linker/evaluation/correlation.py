@@ -13,7 +13,7 @@ from linker.evaluation.significance import TestResult, williams
 
 
 def pearson(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
-    """Return Pearson's r of `x` and `y` [n]; NaN if one is constant. Raises InputError for unusable values."""
+    """Return Pearson's r of `x` and `y` [n]; NaN if one is constant. Raises InputError if they are invalid."""
     a, b = _pair(x, y)
     if len(a) < 2 or (a == a[0]).all() or (b == b[0]).all():
         return math.nan
@@ -23,13 +23,13 @@ def pearson(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
 
 
 def spearman(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
-    """Return Spearman's rho, Pearson's r of the average ranks. NaN and errors are as in `pearson`."""
+    """Return Spearman's rho, which is Pearson's r of the average ranks. NaN and errors are as in `pearson`."""
     a, b = _pair(x, y)
     return pearson(average_ranks(a), average_ranks(b))
 
 
 def mse(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
-    """Return the mean squared error of `x` and `y` [n]; NaN for n = 0. Raises InputError as `pearson` does."""
+    """Return the mean squared error of `x` and `y` [n]; NaN if n = 0. Raises InputError as `pearson` does."""
     a, b = _pair(x, y)
     return float(np.mean((a - b) ** 2)) if len(a) else math.nan
 
@@ -42,7 +42,7 @@ def average_ranks(x: npt.ArrayLike) -> Float64Array:
 
 
 def williams_from_scores(human: npt.ArrayLike, a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:
-    """Test whether `a` correlates better with `human` than `b` does: see `williams`. Raises as `pearson` does."""
+    """Test whether `a` correlates better with `human` than `b` does: see `williams`. Raises the errors of `pearson`."""
     return williams(pearson(human, a), pearson(human, b), pearson(a, b), len(np.asarray(human)))
 
 

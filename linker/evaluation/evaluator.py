@@ -1,4 +1,4 @@
-"""`evaluate`: from judgements and a run to an `Evaluation`."""
+"""Evaluate a run against judgements."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate a run against judgements; each is a path, a mapping, triples, or a pandas or polars data frame.
 
-    A path names a file in TREC's format, JSON of ranx or pytrec_eval, JSON lines or Parquet, or stdin (`-`); for
-    judgements, also a BEIR folder or `ir_datasets:ID`. A mapping is from topics to documents and their numbers; for a
-    run, also to the Hits of a search, or to bare ids, best first. Triples are (topic, document, number), or objects
-    such as ir_measures' Qrel and ScoredDoc. `complete`: average over all judged topics (trec_eval's -c), not only
-    those answered. `level` (-l): the lowest relevance that counts as relevant. `judged_only` (-J), `most` (-M) and
-    `compat` are those of `TrecOptions`. `ties`: also count tied documents and bound every measure over all orders of
-    tied scores. `intervals`: also compute a bootstrap interval of each mean. Raises InputError if the input is
-    malformed, a measure is unknown, or no topic of the run is judged.
+    A path names a file in TREC's format, JSON as ranx and pytrec_eval write it, JSON lines or Parquet, or stdin (`-`);
+    for judgements, also a BEIR folder or `ir_datasets:ID`. A mapping maps topics to documents with their relevances or
+    scores; in a run, also to the Hits of a search, or to a list of ids, best first. Triples are (topic, document,
+    relevance or score), or objects such as ir_measures' Qrel and ScoredDoc. `complete`: average over all judged topics
+    (trec_eval's -c), not only those answered. `level` (-l): the lowest relevance that counts as relevant.
+    `judged_only` (-J), `most` (-M) and `compat` are those of `TrecOptions`. `ties`: also count tied documents and bound
+    every measure over all orders of tied scores. `intervals`: also compute a bootstrap interval of each mean. Raises
+    InputError if the input is malformed, a measure is unknown, or no topic of the run is judged.
     """
     requested = parse(measures)
     numeric = [m for m in requested if m.definition.summary != "name"]
@@ -77,12 +77,12 @@ def evaluate(
 
 
 def _is_of_whole(measure: Measure, judged_only: bool) -> bool:
-    """Return whether a measure needs the ranking before `restrict`; -J leaves unjudged documents of the pool out."""
+    """Return whether a measure needs the ranking before `restrict` is applied; -J excludes unjudged pool documents."""
     return measure.definition.is_area or (measure.definition.of_pool and not judged_only)
 
 
 def _bounds(whole: Ranking, measures: Sequence[Measure], complete: bool) -> dict[str, Interval]:
-    """Return the least and greatest value of each mean over all orders of tied scores; an AUC has only one."""
+    """Return the least and greatest value of each mean over all orders of tied scores, on which AUCs do not depend."""
     ends = [extreme(whole, best) for best in (False, True)]
     result = {}
     for m in measures:

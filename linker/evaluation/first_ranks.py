@@ -1,7 +1,7 @@
 """MRR and Success@k from the rank of each query's first relevant document, for rankings other than TREC runs.
 
-The caller breaks ties. A search keeps its own order, which is what users see; training counts ties against the model,
-so that giving every document the same score is not rewarded; TREC runs follow trec_eval (metrics.py).
+The caller breaks ties. A search keeps its own order, which is what users see; training ranks tied documents against
+the model, so that giving every document the same score is not rewarded; TREC runs follow trec_eval (metrics.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def reciprocal_ranks(ranks: Float64Array) -> Float64Array:
 
 
 def mrr(scores: AnyArray, relevant: BoolArray, valid: BoolArray) -> Float64Array:
-    """Return each query's reciprocal rank of the first relevant candidate by `scores` [n, c], or 0: float64 [n]."""
+    """Return 1 / rank of each query's first relevant candidate by `scores` [n, c], or 0; `valid` excludes padding."""
     order = np.argsort(np.where(valid, -scores, np.inf), axis=1, kind="stable")
     return reciprocal_ranks(first_ranks(np.take_along_axis(relevant, order, 1)))
 

@@ -1,4 +1,4 @@
-"""One record per measure: its name, cutoffs and function, and how the topics' values become one figure.
+"""One record per measure: its name, cutoffs and function, and how the topics' values are aggregated.
 
 Parsing, aggregation, printing, resampling and bounds follow from these records; a new measure is one more record.
 """
@@ -16,9 +16,9 @@ from indexes.dtypes import Float64Array
 from linker.evaluation import metrics, roc
 from linker.evaluation.ranking import Ranking
 
-# How the topics' values become one figure. "count": their sum. "geometric": exp of the mean of their logarithms.
+# How the topics' values are aggregated. "count": their sum. "geometric": exp of the mean of their logarithms.
 # "defined": the mean over the topics whose value is not NaN. "pooled": computed from the documents of all topics in
-# one list. "name": not a figure but the run's name.
+# one list. "name": not a number but the run's name.
 Summary = Literal["mean", "count", "geometric", "defined", "pooled", "name"]
 RANKS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 RECALLS = tuple(tenth / 10 for tenth in range(11))
@@ -31,8 +31,8 @@ class Definition:
 
     `cutoffs`: the cutoffs implied by the bare name; None if the measure takes none. `with_cutoff`: the measure
     that this one becomes when a cutoff is given. `aliases`: other spellings, in lower case. `by_topic`: whether it is
-    printed per topic. `unit`: the meaning of its cutoffs; a persistence is RBP's p. `of_pool`: whether it uses
-    documents in the pool that are unjudged, i.e. have a negative relevance.
+    printed per topic. `unit`: what its cutoffs are; "persistence" is RBP's p. `of_pool`: whether it uses the unjudged
+    documents of the pool, which have a negative relevance.
     """
 
     name: str

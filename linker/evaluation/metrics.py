@@ -1,7 +1,7 @@
 """trec_eval's measures: one small function each, from the ranks of the judged documents to one value per topic.
 
 Every public function of a Ranking returns float64 [t], one value per judged topic. Except for `num_rel` and
-`log_average_precision`, it is 0 for a topic without an answer.
+`log_average_precision`, the value is 0 for a topic that the run does not answer.
 Sums are taken in trec_eval's order (by rank; over topics in byte order), so that the last printed digit agrees.
 Definitions: docs/evaluation.md.
 """
@@ -106,7 +106,7 @@ def eleven_point_average(r: Ranking) -> Float64Array:
 
 
 def precision(r: Ranking, cutoff: float) -> Float64Array:
-    """Return the relevant documents in the top `cutoff`, divided by `cutoff` even if fewer were found, float64 [t]."""
+    """Return the number of relevant documents in the top `cutoff`, divided by `cutoff` (even if fewer were found)."""
     return r.count(r.relevant & (r.rank <= cutoff)) / cutoff
 
 
@@ -254,5 +254,5 @@ def _retrieved(r: Ranking) -> Float64Array:
 
 
 def _counted(r: Ranking) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    """Return which rows are within -M, flags [m]."""
+    """Return flags [m] of the rows that -M does not cut off."""
     return np.asarray(r.rank <= (r.options.most or math.inf), np.bool_)

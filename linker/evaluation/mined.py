@@ -1,4 +1,4 @@
-"""Precision, recall and F1 of the links stated by a run, as in the shared tasks BUCC 2017 and 2018.
+"""Precision, recall and F1 of the links predicted by a run, as in the shared tasks BUCC 2017 and 2018.
 
 Zweigenbaum, Sharoff and Rapp (2017): Overview of the second BUCC shared task. Every link counts, so linking a page
 without a counterpart costs precision.
@@ -23,10 +23,10 @@ Link = tuple[str, float]  # a target and the link's score
 
 @dataclass(frozen=True, eq=False)
 class MinedLinks:
-    """Each page's contribution to the counts, int64 [n, 3]: correct links, stated links and gold links.
+    """Each page's contribution to the `counts`, int64 [n, 3], of correct, predicted and gold links.
 
-    `pages`: pages with a gold link, then other pages of the run. `threshold`: only links with at least this score are
-    stated; `unjudged`: stated links of pages without a gold link.
+    `pages`: pages with a gold link, then other pages of the run. `threshold`: the minimum score of a predicted link;
+    `unjudged`: the number of predicted links of pages without a gold link.
     """
 
     pages: tuple[str, ...]
@@ -36,17 +36,17 @@ class MinedLinks:
 
     @property
     def links(self) -> int:
-        """Number of stated links."""
+        """Number of predicted links."""
         return int(self.counts[:, 1].sum())
 
     @property
     def precision(self) -> float:
-        """Share of the stated links that are correct; 0 without links."""
+        """Share of the predicted links that are correct; 0 without links."""
         return float(precision(self._sums)[0])
 
     @property
     def recall(self) -> float:
-        """Share of the gold links that are stated."""
+        """Share of the gold links that are predicted."""
         return float(recall(self._sums)[0])
 
     @property
@@ -69,17 +69,17 @@ class MinedLinks:
 
 
 def precision(sums: Float64Array) -> Float64Array:
-    """Return correct / stated of sums [b, 3]; 0 if nothing is stated."""
+    """Return correct / predicted links from their sums [b, 3]; 0 if none is predicted."""
     return sums[:, 0] / np.maximum(sums[:, 1], 1)
 
 
 def recall(sums: Float64Array) -> Float64Array:
-    """Return correct / gold of sums [b, 3]; 0 if there is no gold link."""
+    """Return correct / gold links from their sums [b, 3]; 0 if there is no gold link."""
     return sums[:, 0] / np.maximum(sums[:, 2], 1)
 
 
 def f1(sums: Float64Array) -> Float64Array:
-    """Return 2 correct / (stated + gold) of sums [b, 3]."""
+    """Return 2 correct / (predicted + gold) links from their sums [b, 3]."""
     return 2 * sums[:, 0] / np.maximum(sums[:, 1] + sums[:, 2], 1)
 
 
@@ -89,9 +89,9 @@ MEASURES = {"precision": precision, "recall": recall, "f1": f1}
 def mined_links(
     qrels: Qrels, run: Run, threshold: float | None = None, known: Collection[str] = ()
 ) -> MinedLinks:
-    """Return the counts of the links in a run: the first target of each page, if it reaches `threshold`.
+    """Count the links of a run: the first target of each page is predicted if its score reaches `threshold`.
 
-    A page of the run without a gold link has no counterpart, so its link is wrong; pages in `known` are left out.
+    A page without a gold link has no counterpart, so a link predicted for it is wrong; pages in `known` are left out.
     With equal scores, the target with the greatest id is first, as in trec_eval.
     """
     gold = {page: {t for t, relevance in judged.items() if relevance > 0} for page, judged in qrels.items()}
@@ -121,7 +121,7 @@ def first_links(run: Run, known: Collection[str] = ()) -> dict[str, Link]:
 
 
 def best_threshold(qrels: Qrels, run: Run, known: Collection[str] = ()) -> float:
-    """Return the oracle's threshold: the highest with the best F1 on these gold links, which systems cannot see."""
+    """Return the oracle threshold: the highest that maximises F1 on these gold links, which a system cannot know."""
     mined = mined_links(qrels, run, None, known)
     scores = {page: link[1] for page, link in first_links(run, known).items()}
     linked = [

@@ -52,7 +52,7 @@ class Measure:
 
     @property
     def definition(self) -> Definition:
-        """The record of the measure without its cutoff."""
+        """The definition of the measure, apart from its cutoff."""
         return BY_NAME[self.base]
 
     def values(self, ranking: Ranking) -> Float64Array:
@@ -62,7 +62,7 @@ class Measure:
 
 
 def parse(names: Iterable[str] | str) -> list[Measure]:
-    """Return the measures named (`map`, `P.5,10`, `success@1`, `nDCG@10`, `official`), in trec_eval's order, once each.
+    """Return the named measures (`map`, `P.5,10`, `success@1`, `nDCG@10`, `official`), in trec_eval's order, once each.
 
     Raises InputError if a name is unknown, there are no names, a measure takes no cutoff, or a cutoff is not a
     positive integer (for iprec and rbp: not between 0 and 1).

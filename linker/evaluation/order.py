@@ -1,4 +1,4 @@
-"""Sorting a run's rows as trec_eval does and finding the judged ones: the only part that touches every row."""
+"""Sort a run's rows as trec_eval does and find the judged ones; nothing else has to touch every row."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Ordered:
 
 
 def sort(run: Entries[float], place: Int64Array, compat: Compat) -> Ordered:
-    """Return the judged topics' rows in order (most files are sorted); `place`: each topic's number, or −1."""
+    """Sort the judged topics' rows, unless they are sorted; `place`: each topic's position in the judgements, or −1."""
     topic, score = place[run.topic], _compared(run.numbers, compat)
     rows: RowIndex = slice(None)
     if (place < 0).any():
@@ -62,7 +62,7 @@ def _compared(numbers: Float64Array, compat: Compat) -> FloatArray:
 
 
 def _argsort(topic: Int64Array, score: FloatArray) -> Int64Array:
-    """Return the order by topic, then descending score; a float32 and the topic fit into one integer key."""
+    """Return the order by topic, then by descending score; a topic and a float32 score fit into one integer key."""
     if score.dtype != np.float32:
         return np.lexsort((-score, topic))
     bits = score.view(np.uint32)  # −0 sorts next to 0, which is enough: ties are found by value
@@ -71,7 +71,7 @@ def _argsort(topic: Int64Array, score: FloatArray) -> Int64Array:
 
 
 def judged_rows(qrels: Entries[int], run: Entries[float], ordered: Ordered) -> tuple[Int64Array, Int64Array]:
-    """Return the positions whose document is judged, int64 [m], ascending, and the row of each one's judgement [m].
+    """Return the positions of the judged documents, int64 [m], ascending, and the rows of their judgements [m].
 
     Candidates are found by hash and confirmed byte by byte; a collision of 64-bit hashes falls back to a slow path.
     """
@@ -88,7 +88,7 @@ def judged_rows(qrels: Entries[int], run: Entries[float], ordered: Ordered) -> t
 
 
 def _maybe(hashes: Words, topic: Int64Array, qrels: Entries[int]) -> Int64Array:
-    """Return the positions whose document may be judged, by a bitmap of the hashes' upper bits per topic."""
+    """Return the positions of documents that may be judged, according to a bitmap of upper hash bits per topic."""
     bits = (8 * len(qrels.topic) // len(qrels)).bit_length()
     table = np.zeros(len(qrels) << bits, np.bool_)
     table[_flag(qrels.hashes, qrels.topic, bits)] = True
@@ -113,7 +113,7 @@ def _judged_slowly(
 
 
 def ties(ordered: Ordered, judged: Int64Array, topics: int) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """Return where each judged row's tie begins and ends, int64 [m] each, and the tied rows per topic [t]."""
+    """Return where the tie of each judged row begins and ends, int64 [m] each, and how many rows are tied per topic."""
     same = ordered.score[1:] == ordered.score[:-1]
     same &= ordered.topic[1:] == ordered.topic[:-1]
     joins = np.flatnonzero(same)  # position i is tied with i + 1

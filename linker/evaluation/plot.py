@@ -14,7 +14,7 @@ from linker.evaluation.comparison import Comparison
 
 
 def plot_differences(comparison: Comparison, path: Path) -> None:
-    """Draw each run's differences from the baseline under the first measure, with topics sorted by difference.
+    """Draw each run's differences from the baseline by the first measure, with topics sorted by difference.
 
     The suffix of `path` selects PNG or SVG. Raises InputError for another suffix or a path that cannot be written,
     MissingExtraError without matplotlib.

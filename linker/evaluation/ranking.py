@@ -21,7 +21,7 @@ class TrecOptions:
     """trec_eval's options. Raises InputError if `level` or `most` is below 1 or `compat` is unknown.
 
     `level` (-l): the lowest relevance that counts as relevant; `judged_only` (-J): leave out unjudged documents; `most`
-    (-M): the number of documents per topic that count; `compat`: trec_eval 9 compares scores as float32, 10 as doubles.
+    (-M): how many documents per topic are evaluated; `compat`: trec_eval 9 compares scores as float32, 10 as doubles.
     """
 
     level: int = 1
@@ -33,7 +33,7 @@ class TrecOptions:
         if self.level < 1:
             raise InputError(f"relevance level {self.level}: it must be at least 1")
         if self.most is not None and self.most < 1:
-            raise InputError(f"{self.most} documents per topic: it must be at least 1")
+            raise InputError(f"`most` is {self.most} documents per topic: it must be at least 1")
         if self.compat not in COMPAT:
             raise InputError(f"compat {self.compat!r}: choose one of {', '.join(COMPAT)}")
 
@@ -42,12 +42,12 @@ class TrecOptions:
 class Ranking:
     """The ranks (from 1) of the judged documents that were retrieved, and counts per topic.
 
-    Per topic of the judgements [t], in byte order: `topics`, their ids; `answered`, whether the run has the topic;
-    `num_ret`, `num_rel`, `num_nonrel` (judged, below the level), `tied` (retrieved documents that share their score
-    with another), int64. Per retrieved judged document [m], grouped by topic and sorted by rank: `topic`, `rank`,
-    `rel`, int64; `first` and `last`, the bounds of its rank over all orders of tied scores, int64; `score`. `pool`:
-    the scores of all retrieved documents of judged topics. `qrels`: the judgements. A negative relevance means "not
-    judged".
+    Some arrays have one element per judged topic [t], in byte order of the ids. `topics`: the ids; `answered`: whether
+    the run has the topic; `num_ret`, `num_rel`, `num_nonrel`: how many documents are retrieved, judged relevant, and
+    judged below the level; `tied`: how many retrieved documents share their score with another. Others have one element
+    per retrieved judged document [m], grouped by topic and sorted by rank. `topic`: the position of its topic; `rank`;
+    `rel`: its relevance, negative for "not judged"; `first`, `last`: bounds of its rank over all orders of tied scores;
+    `score`. `pool`: the scores of all retrieved documents of judged topics. Integers are int64.
     """
 
     topics: npt.NDArray[np.bytes_]
@@ -119,7 +119,7 @@ _ROWS = ("topic", "rank", "rel", "first", "last", "score")
 
 
 def restrict(ranking: Ranking) -> Ranking:
-    """Return the ranking without documents beyond -M and negative judgements; with -J, rank judged documents only."""
+    """Return the ranking without ranks beyond -M or negative judgements; with -J, rank only the judged documents."""
     options = ranking.options
     most = options.most or np.iinfo(np.int64).max
     keep = (ranking.rel >= 0) & (ranking.rank <= most)
@@ -149,7 +149,7 @@ def extreme(ranking: Ranking, best: bool) -> Ranking:
 
 
 def nth(topic: Int64Array) -> Int64Array:
-    """Return each row's number within its topic, from 1, int64 [m]; the rows of a topic, int64 [m], are adjacent."""
+    """Return each row's ordinal within its topic, from 1, int64 [m]; the rows of a topic have to be adjacent."""
     row = np.arange(len(topic))
     starts = np.ones(len(topic), np.bool_)
     starts[1:] = topic[1:] != topic[:-1]

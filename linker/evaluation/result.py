@@ -1,4 +1,4 @@
-"""The result of an evaluation: means by measure, values by topic, and trec_eval's printed form."""
+"""The result of an evaluation: means by measure, values by topic, and output in trec_eval's format."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Evaluation(Mapping[str, float]):
     `measures` are in trec_eval's order. `topics`: ids of the judged topics, bytes [t], in byte order (`topic_ids`: as
     strings); `answered`: flags [t]; `per_topic`: measure → float64 [t]; `run_name`: the sixth column of the run's last
     line. `complete`: whether means are over all judged topics; `ignored`: number of topics of the run without
-    judgements. Filled on request only: `bounds` and `intervals`, measure → (low, high), and `tied`, (documents,
-    topics). `undefined`: AUC → number of topics without a value. Raises InputError for an unknown measure name.
+    judgements. Computed on request only: `bounds` and `intervals`, measure → (low, high), and `tied`, the numbers of
+    (documents, topics). `undefined`: AUC → number of topics without a value. Raises InputError for an unknown measure.
     """
 
     measures: tuple[Measure, ...]
@@ -120,7 +120,7 @@ class Evaluation(Mapping[str, float]):
                 yield _line(name, self.topic_ids[at], _shown(measure, column[at]))
 
     def to_dict(self, *, per_topic: bool = False) -> dict[str, Any]:
-        """Return a dictionary that JSON can hold, with the topics' values if `per_topic`; NaN becomes None."""
+        """Return a JSON-serialisable dictionary, with the topics' values if `per_topic`; NaN becomes None."""
         data: dict[str, Any] = {
             "run": self.run_name,
             "topics": self.num_topics,

@@ -1,4 +1,4 @@
-"""Several runs in one table: means by measure; the best, and significant differences from the first run, are marked."""
+"""Several runs in one table: means by measure, with marks for the best and for differences from the first run."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ COMMANDS = {"†": "$^{\\dagger}$", "‡": "$^{\\ddagger}$"}
 class RunTable:
     """Evaluations by the runs' labels, the first of which is the baseline, and p-values by (label, measure).
 
-    `p`: two-sided, Fisher's randomisation test against the baseline, Holm-adjusted over the whole table; for measures
-    with a value for each topic.
+    `p`: two-sided, by Fisher's randomisation test against the baseline, Holm-adjusted over the whole table; only for
+    measures with a value per topic.
     """
 
     evaluations: Mapping[str, Evaluation]
@@ -37,7 +37,7 @@ class RunTable:
 
     @property
     def measures(self) -> list[Measure]:
-        """The measures that are figures, in trec_eval's order."""
+        """The measures that have a numeric value, in trec_eval's order."""
         return [m for m in next(iter(self.evaluations.values())).measures if m.definition.summary != "name"]
 
     def text(self) -> str:
@@ -56,7 +56,7 @@ class RunTable:
         return tables.html(self._cells())
 
     def to_dict(self, *, per_topic: bool = False) -> dict[str, Any]:
-        """Return a dictionary that JSON can hold; NaN becomes None."""
+        """Return a JSON-serialisable dictionary; NaN becomes None."""
         runs = [
             {"label": label, **e.to_dict(per_topic=per_topic)}
             | (
@@ -92,7 +92,7 @@ class RunTable:
         return (f"{value:.0f}" if measure.definition.summary == "count" else f"{value:.4f}") + mark
 
     def _best(self) -> set[tuple[int, int]]:
-        """Return (row, column) of the best values of each measure; higher is better."""
+        """Return the cells (row, column) with the best value of each measure; higher is better."""
         best = set[tuple[int, int]]()
         for column, m in enumerate(self.measures, start=1):
             if m.definition.summary == "count" or m.base == "unj" or len(self.evaluations) < 2:
@@ -147,11 +147,11 @@ def _adjusted(
 
 
 def labels_of(runs: Sequence[Any], results: Sequence[Evaluation]) -> list[str]:
-    """Name runs by their sixth column, paths or numbers. Raises InputError if a run is given twice."""
+    """Label runs by their sixth column or, if these repeat, by path or number. Raises InputError for a repeated run."""
     names = [e.run_name for e in results]
     if len(set(names)) == len(names):
         return names
     labels = [str(r) if isinstance(r, (str, os.PathLike)) else f"run {i}" for i, r in enumerate(runs, 1)]
     if len(set(labels)) < len(labels):
-        raise InputError("the same run is given twice")
+        raise InputError("the same run is given twice: name each run once")
     return labels

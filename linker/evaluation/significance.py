@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from indexes.dtypes import Float64Array, Int64Array
 
-_CELLS = 1 << 23  # random numbers in memory at a time: 64 MiB
+_CELLS = 1 << 23  # maximum random numbers in memory at a time: 64 MiB
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class TestResult:
 
 
 def fold_numbers(count: int, folds: int, seed: int = 0) -> Int64Array:
-    """Return each query's random fold, int64 [count] below `folds`; their sizes differ by at most one."""
+    """Return each query's random fold, int64 [count], from 0; the sizes of folds differ by at most one."""
     return np.random.default_rng(seed).permutation(count) % folds
 
 
@@ -72,8 +72,8 @@ def bootstrap_of(
 ) -> tuple[float, float]:
     """Return the percentile bootstrap interval of a statistic of sums, such as F1; NaN when empty.
 
-    `counts` [n, c]: each topic's contribution to the sums. `statistic` gets sums, float64 [samples, c], and returns
-    one value for each sample.
+    `counts` [n, c]: each topic's contribution to the sums. `statistic` takes sums, float64 [samples, c], and returns
+    one value per sample.
     """
     data = np.asarray(counts, np.float64)
     n = len(data)
@@ -148,7 +148,7 @@ def williams(r12: float, r13: float, r23: float, n: int) -> TestResult:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return Holm's step-down adjusted p-values (1979), in the order of `p_values`; NaN stays NaN and is left out."""
+    """Return Holm's step-down adjusted p-values (1979), in the order of `p_values`; NaN stays and does not count."""
     defined = sorted((p, i) for i, p in enumerate(p_values) if not math.isnan(p))
     adjusted, highest = [math.nan] * len(p_values), 0.0
     for step, (p, index) in enumerate(defined):
@@ -180,6 +180,6 @@ def _p_value(differences: Float64Array, observed: float) -> float:
 
 
 def _in_parts(samples: int, width: int, draw: Callable[[int], Float64Array]) -> Float64Array:
-    """Return `draw` applied to `samples` rows of `width` random numbers each, in parts that fit in memory."""
+    """Return `samples` values of `draw`, called for as many at a time as `width` random numbers each fit in memory."""
     size = max(1, _CELLS // width)
     return np.concatenate([draw(min(size, samples - done)) for done in range(0, samples, size)])

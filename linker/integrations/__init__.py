@@ -1,3 +1,3 @@
-"""linker inside other frameworks, one module each; each module needs the extra of the same name."""
+"""linker inside other frameworks, one module per framework."""
 
 __all__: list[str] = []

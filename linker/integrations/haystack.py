@@ -29,7 +29,7 @@ with importing("Haystack", "haystack"):
     from haystack.utils.filters import document_matches_filter
 
 Filters = dict[str, Any] | str | Sequence[str]
-# The metadata field for values that linker's documents have no field for; as an object, it is hidden from filters.
+# Metadata field for values that linker's documents have no field for; filters do not see it, since it is an object.
 KEPT = "haystack"
 
 
@@ -45,7 +45,7 @@ def from_haystack(document: HaystackDocument) -> Document:
 
 
 def to_haystack(document: Document, score: float | None = None) -> HaystackDocument:
-    """Return an indexed document as a Haystack document; its content is title and text."""
+    """Return an indexed document as a Haystack document, whose content is the title and the text."""
     meta = dict(document.metadata)
     more = meta.pop(KEPT, None) or {}
     values = {"id": document.id, "content": document.full_text, "meta": meta, "score": score} | more
@@ -53,7 +53,7 @@ def to_haystack(document: Document, score: float | None = None) -> HaystackDocum
 
 
 class LinkerDocumentStore:
-    """An index as a Haystack document store; a missing index is created, with the encoder `encoder`."""
+    """An index as a Haystack document store; a missing index is created with this `encoder`."""
 
     def __init__(self, directory: str | Path, encoder: str = "none") -> None:
         self.directory, self.encoder = Path(directory), encoder
@@ -62,13 +62,13 @@ class LinkerDocumentStore:
         self.engine = Engine.open(self.directory)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return this store as a pipeline's file describes it."""
+        """Return the description of this store for a pipeline file."""
         values: dict[str, Any] = default_to_dict(self, directory=str(self.directory), encoder=self.encoder)
         return values
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> LinkerDocumentStore:
-        """Return the store that a pipeline's file describes."""
+        """Return the store that a pipeline file describes."""
         store: LinkerDocumentStore = default_from_dict(cls, data)
         return store
 
@@ -118,14 +118,14 @@ class LinkerDocumentStore:
     def search(
         self, query: str, top_k: int = 10, filters: Filters | None = None, mode: Mode | None = None
     ) -> list[HaystackDocument]:
-        """Return the top documents with their scores. Raises FilterError, BadFilterError."""
+        """Return the top documents with their scores. Raises FilterError or BadFilterError for an invalid filter."""
         self.engine.refresh()
         where: Any = self._rows(filters) if isinstance(filters, dict) else filters
         (hits,) = self.engine.search(query, top_k, mode=mode, where=where or None).hits
         return [to_haystack(document, score) for _, score, document in hits if document]
 
     def _rows(self, filters: dict[str, Any]) -> Filter | None:
-        """Return a filter for the rows whose documents match Haystack's filters; this reads all documents."""
+        """Return a filter that selects the documents that match Haystack's filters; this reads all documents."""
         if not filters:
             return None
         rows = self.engine.collection.rows
@@ -143,7 +143,7 @@ def _fits(document: HaystackDocument, filters: dict[str, Any]) -> bool:
 
 @component
 class LinkerRetriever:
-    """Search in an index as a pipeline component; `mode` is hybrid, dense or bm25 (default: the index's)."""
+    """A pipeline component that searches an index; `mode` is hybrid, dense or bm25 (default: the index's)."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class LinkerRetriever:
         self.document_store, self.filters, self.top_k, self.mode = document_store, filters, top_k, mode
 
     def to_dict(self) -> dict[str, Any]:
-        """Return this component as a pipeline's file describes it."""
+        """Return the description of this component for a pipeline file."""
         values: dict[str, Any] = default_to_dict(
             self,
             document_store=self.document_store.to_dict(),
@@ -171,7 +171,7 @@ class LinkerRetriever:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Any:
-        """Return the component that a pipeline's file describes."""
+        """Return the component that a pipeline file describes."""
         given = dict(data["init_parameters"])
         if isinstance(given["document_store"], dict):
             given["document_store"] = LinkerDocumentStore.from_dict(given["document_store"])
@@ -181,6 +181,6 @@ class LinkerRetriever:
     def run(
         self, query: str, filters: Filters | None = None, top_k: int | None = None
     ) -> dict[str, list[HaystackDocument]]:
-        """Return the top documents for a text under "documents", best first, with their scores."""
+        """Return {"documents": the top documents for `query`, best first, with their scores}."""
         found = self.document_store.search(query, top_k or self.top_k, filters or self.filters, self.mode)
         return {"documents": found}

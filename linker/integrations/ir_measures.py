@@ -62,7 +62,7 @@ class LinkerProvider(Provider):  # type: ignore[misc] # ir_measures' classes are
 
 
 class LinkerEvaluator(Evaluator):  # type: ignore[misc] # ir_measures' classes are untyped
-    """Judgements that are read once and used for any number of runs."""
+    """Evaluates any number of runs with judgements that are read only once."""
 
     def __init__(self, measures: Iterable[Any], qrels: Any) -> None:
         """`qrels` is anything that ir_measures accepts: rows, a mapping, or a data frame."""

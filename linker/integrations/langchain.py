@@ -39,7 +39,7 @@ class EmbeddingsEncoder:
     """An encoder over LangChain's `Embeddings`; its vectors are L2-normalised, so that a score is a cosine."""
 
     def __init__(self, embeddings: Embeddings, name: str = "") -> None:
-        """`name` identifies the model, since an index refuses another one; by default, a sample vector does."""
+        """`name` identifies the model (default: a sample vector does), so that an index can refuse another one."""
         self.embeddings = embeddings
         probe = embeddings.embed_query("linker")
         self.dim = len(probe)
@@ -59,7 +59,7 @@ class EmbeddingsEncoder:
 
 
 def to_langchain(document: Document, **more: Any) -> LangChainDocument:
-    """Return an indexed document as a LangChain document; its page content is title and text."""
+    """Return an indexed document as a LangChain document, whose page content is the title and the text."""
     return LangChainDocument(
         page_content=document.full_text, metadata={**document.metadata, **more}, id=document.id
     )
@@ -94,7 +94,7 @@ class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is opti
         mode: Mode | None = None,
         **_: Any,
     ) -> Self:
-        """Create an index in the new directory `directory` with the vectors of `embedding`, and add texts.
+        """Create an index in the new `directory` and add texts with the vectors that `embedding` makes.
 
         `name` identifies the model of `embedding`. Raises IndexesError if there is an index already.
         """
@@ -121,12 +121,12 @@ class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is opti
     ) -> list[str]:
         """Add texts in one commit and return their ids; a text whose id is in the index replaces that document.
 
-        Ids are generated if they are not given. Raises InputError if the numbers of texts, ids and metadata differ,
-        BadIdError, LockedError.
+        Missing ids are generated. Raises InputError if there are not as many ids or metadatas as texts, BadIdError,
+        LockedError.
         """
         given = list(texts)
         if any(values is not None and len(values) != len(given) for values in (metadatas, ids)):
-            raise InputError(f"{len(given)} texts, but a different number of ids or metadata")
+            raise InputError(f"expected as many ids and metadatas as texts ({len(given)})")
         named = [id_ or str(uuid.uuid4()) for id_ in ids or [None] * len(given)]
         documents = {
             id_: Document(id_, text, metadata=values or {})
@@ -163,11 +163,11 @@ class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is opti
         return [document for document, _ in self.similarity_search_with_score(query, k, **options)]
 
     def _answer(self, query: str, k: int, where: Conditions, mode: Mode | None) -> Answer:
-        # An index without documents knows no fields and would reject a filter, which it does not need.
+        # An index without documents has no fields and would reject a filter, which is not needed there.
         return self.engine.search(query, k, mode=mode, where=where if len(self.engine) else None)
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
-        """Return the function from cosine to relevance; negative cosines become 0."""
+        """Return the function that maps a cosine to a relevance from 0 to 1; negative cosines become 0."""
         return lambda cosine: min(1.0, max(0.0, cosine))
 
     def _similarity_search_with_relevance_scores(
@@ -193,7 +193,7 @@ class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is opti
     def max_marginal_relevance_search(
         self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **options: Any
     ) -> list[LangChainDocument]:
-        """Return k of the top `fetch_k` documents by cosine, from diverse (lambda_mult 0) to most similar (1)."""
+        """Return k of the top `fetch_k` documents: the most diverse (`lambda_mult` 0) to the most similar (1)."""
         found = self.similarity_search(query, fetch_k, **options)
         if not found:
             return []
@@ -203,7 +203,7 @@ class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is opti
 
 
 class LinkerRetriever(BaseRetriever):  # type: ignore[misc]  # as above
-    """Search in an index as a LangChain retriever; `LinkerRetriever(index="news.index", k=5).invoke("flood")`.
+    """An index as a LangChain retriever: `LinkerRetriever(index="news.index", k=5).invoke("flood")`.
 
     The metadata of its documents has `_score` and, if the index is calibrated, P(link) as `_probability`.
     """
@@ -216,7 +216,7 @@ class LinkerRetriever(BaseRetriever):  # type: ignore[misc]  # as above
     filter: Any = None
 
     def model_post_init(self, context: Any, /) -> None:
-        """Open the index, so that a mistake shows at once."""
+        """Open the index, so that a wrong path is reported at once."""
         super().model_post_init(context)
         if not isinstance(self.index, Engine):
             self.index = Engine.open(self.index)

@@ -1,7 +1,7 @@
-"""MTEB: an encoder, or a whole search with BM25, vectors and their fusion, as a model of the benchmark (extra `mteb`).
+"""MTEB: an encoder, or hybrid search with BM25 and vectors, as a model of the benchmark (extra `mteb`).
 
-`mteb.evaluate(LinkerSearch("model"), tasks)` measures retrieval as in `linker search`, and
-`mteb.evaluate(LinkerEncoder("model"), tasks)` every task based on vectors.
+`mteb.evaluate(LinkerSearch("model"), tasks)` evaluates retrieval as in `linker search`, and
+`mteb.evaluate(LinkerEncoder("model"), tasks)` evaluates any task based on vectors.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class LinkerEncoder(AbsEncoder):  # type: ignore[misc]  # the library has no typ
     def encode(
         self, inputs: Any, *, prompt_type: PromptType | None = None, batch_size: int = 64, **_: Any
     ) -> Matrix:
-        """Return the vectors of all texts of `inputs`, a DataLoader, float32 [n, dim], in order."""
+        """Return the vectors of all texts of the DataLoader `inputs`, in order, float32 [n, dim]."""
         texts = [text for batch in inputs for text in batch["text"]]
         if prompt_type == PromptType.query:
             return encode_queries(self.model, texts)
@@ -112,7 +112,7 @@ class LinkerSearch:
         return found
 
     def close(self) -> None:
-        """Remove the index; the next corpus creates another. It is also removed with the object or the process."""
+        """Remove the index; the next `index` builds a new one. It is also removed with this object or the process."""
         if self._engine is not None:
             self._engine.close()
         if self._remove is not None:
@@ -121,7 +121,7 @@ class LinkerSearch:
 
 
 def _described(name: str, encoder: Encoder | None, kind: str) -> Any:
-    """Return MTEB's description of a model; the fingerprint of its encoder is the revision."""
+    """Return MTEB's metadata of a model, whose revision is the fingerprint of its encoder."""
     return ModelMeta.create_empty(
         {
             "name": f"linker/{name}",
@@ -135,7 +135,7 @@ def _described(name: str, encoder: Encoder | None, kind: str) -> Any:
 
 
 def _document(number: int, row: Mapping[str, Any]) -> Document:
-    """Return a row of a corpus as a document whose id is its number: MTEB's ids may hold any character."""
+    """Return a row of a corpus as a document whose id is the row number: MTEB's ids may contain any character."""
     return Document(str(number), _joined(row["text"]), title=row.get("title") or "")
 
 

@@ -20,7 +20,7 @@ with importing("sentence-transformers", "pretrained"):
 
 
 class LinkerModule(InputModule):  # type: ignore[misc]  # the library's types are not checked
-    """The only module of such a SentenceTransformer: texts in, L2-normalised vectors out."""
+    """The single module of the SentenceTransformer of a linker model: texts in, L2-normalised vectors out."""
 
     save_in_root = True
 
@@ -59,7 +59,7 @@ class LinkerModule(InputModule):  # type: ignore[misc]  # the library's types ar
         return self._parts.dim
 
     def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
-        """Write the model to a folder that both libraries can load. Raises InputError for pickles."""
+        """Write the model to a folder that both libraries can load. Raises InputError if pickles are requested."""
         if not safe_serialization:
             raise InputError("linker writes no pickles: leave safe_serialization as it is")
         save_parts(self._parts, Path(output_path))
@@ -74,7 +74,7 @@ def open_model(folder: str | Path) -> SentenceTransformer:
     """Return a model of `linker train` as a SentenceTransformer.
 
     `SentenceTransformer(folder, trust_remote_code=True)` does the same: the library requires this flag before it
-    imports a module that is not its own. Raises InputError if the folder holds no such model.
+    imports a module that is not its own. Raises InputError if the folder contains no such model.
     """
     model = SentenceTransformer(modules=[LinkerModule.load(str(folder))], similarity_fn_name="cosine")
     return cast("SentenceTransformer", model)

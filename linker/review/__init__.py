@@ -1,4 +1,4 @@
-"""Relevance review by a person: which document to read next, what was judged, and when to stop."""
+"""Relevance review by people: which document to read next, what was judged, and when to stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far two reviewers agree (Cohen's κ), their conflicts, and the decisions on these, as entries of their own."""
+"""How far two reviewers agree (Cohen's κ), and their conflicts, whose resolutions are ledger entries of their own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Pair = tuple[str, str]  # seed and document
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A document on which two reviewers disagree, and the decision, if there is one."""
+    """A document on which two reviewers disagree, and the resolution, if there is one."""
 
     first: Judgement
     second: Judgement
@@ -74,7 +74,7 @@ def agreement(
 
 
 def resolve(ledger: Ledger, conflict: Conflict, verdict: Verdict, by: str, note: str = "") -> Judgement:
-    """Record the decision on a conflict, as an entry of its own: both judgements are left unchanged.
+    """Record the resolution of a conflict as an entry of its own: both judgements stay as they are.
 
     Its reviewer is CONSENSUS; the tag "by:NAME" says who decided.
     """
@@ -102,7 +102,7 @@ def decided(judgements: Iterable[Judgement], *, by_document: bool = False) -> tu
 
 
 def two_reviewers(names: Sequence[str], first: str = "", second: str = "") -> tuple[str, str]:
-    """Return the reviewers to compare: those given, or the only two. Raises InputError that names the known ones."""
+    """Return the reviewers to compare: those given, or the only two. Raises InputError, which names the known ones."""
     people = [name for name in names if name != CONSENSUS]
     chosen = [first, second] if first and second else people
     if len(chosen) != 2 or not set(chosen) <= set(names):

@@ -1,4 +1,4 @@
-"""Precision and recall of a ranking by reviewers' decisions, at every threshold."""
+"""Precision and recall of a ranking at every threshold, according to reviewers' decisions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Point:
 
 
 def points(scores: Sequence[float], relevant: Sequence[bool]) -> list[Point]:
-    """Return one point per distinct score, the highest first; documents without a score (NaN) are below all.
+    """Return one point per distinct score, the highest first; documents without a score (NaN) rank below all others.
 
     Recall counts all relevant documents, including those without a score. Empty if none is relevant.
     """
@@ -53,7 +53,7 @@ def points(scores: Sequence[float], relevant: Sequence[bool]) -> list[Point]:
 def scores(
     engine: Engine, seeds: Sequence[Seed], decided: Mapping[tuple[str, str], bool], *, by_document: bool
 ) -> tuple[Float64Array, bool]:
-    """Return the score of each decided pair [n] in a search with its seed, and whether it is P(link).
+    """Return the score of each decided pair [n] in a search with its seed, and whether the scores are P(link).
 
     `by_document`: the document's best score with any of the seeds, which describe one topic. Only seeds with decisions
     are searched for, `DEPTH` hits deep, less with many seeds. The score is NaN if the search does not find the

@@ -1,4 +1,4 @@
-"""The SQLite file of a ledger: created in one transaction, opened only if it is ours, errors with their remedies."""
+"""The SQLite file of a ledger: it is created in one transaction, opened only if it is ours; errors name remedies."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from linker.review.schema import DamageError
 MAGIC = b"SQLite format 3\0"
 JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 NEW_SIZES = {4096, 8192}  # bytes of a file whose first pages SQLite has just created
-WAIT = 30.0  # seconds for another process to finish its write
+WAIT = 30.0  # maximum seconds to wait for another process's write
 PAUSE = 0.02  # seconds between retries of statements for which SQLite does not wait
-LONGEST = 60.0  # seconds that a transaction may take, including waits
+LONGEST = 60.0  # maximum seconds of a transaction, including waits
 RESTORE = "restore a copy of it, or save what is left with: sqlite3 FILE .recover"
 DEFENSIVE = 1010  # SQLITE_DBCONFIG_DEFENSIVE
 # Files that this process has open, by `_place`. Closing any descriptor of such a file drops all of SQLite's locks on it
@@ -59,11 +59,11 @@ class Database:
             self._place = _place(path)
 
     def reading(self) -> contextlib.AbstractContextManager[sqlite3.Connection]:
-        """Yield a connection that sees one state of the file. Raises InputError, also in place of SQLite's errors."""
+        """Open a context with a connection that sees one state of the file; SQLite errors in it become InputError."""
         return self._transaction("BEGIN")
 
     def writing(self) -> contextlib.AbstractContextManager[sqlite3.Connection]:
-        """Yield a connection in a transaction, which is committed or, after an error, rolled back."""
+        """Open a context with a connection in a transaction, which is committed or, after an error, rolled back."""
         return self._transaction("BEGIN IMMEDIATE")
 
     def close(self) -> None:
@@ -79,7 +79,7 @@ class Database:
                 limit_queries(connection, LONGEST, STEPS)
                 connection.execute(begin)
                 self._check_place()  # the file may have been deleted during the wait
-                schema.check(connection)  # another program may have changed the tables since
+                schema.check(connection)  # another program may have changed the tables meanwhile
                 yield connection
                 connection.execute("COMMIT")
             finally:
@@ -91,7 +91,7 @@ class Database:
                     self._idle.append(connection)
 
     def _take(self) -> sqlite3.Connection:
-        # After a fork: SQLite's connections must be neither used nor closed in the child.
+        # After a fork, SQLite's connections may be neither used nor closed in the child.
         if self._process != os.getpid():
             self._process, self._inherited = os.getpid(), self._idle
             self._finalizer.detach()
@@ -103,7 +103,7 @@ class Database:
             return self._connect()
 
     def _make_file(self) -> None:
-        """Make an empty file that only its owner can read; SQLite gives its other two files the same mode."""
+        """Make an empty file that only its owner can read; SQLite gives the two files next to it the same mode."""
         # If this fails, SQLite reports the reason.
         with contextlib.suppress(OSError):
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -203,7 +203,7 @@ def _place(path: Path) -> tuple[int, int] | None:
 
 
 def _refuse_journal(path: Path) -> None:
-    """Raise InputError if a journal next to the file names another file: SQLite would delete that one.
+    """Raise InputError if a journal next to the file names another file, which SQLite would delete.
 
     linker never writes such a journal, which belongs to a transaction over several files.
     """
@@ -249,7 +249,7 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
 
 
 def _patiently(connection: sqlite3.Connection, statement: str) -> None:
-    """Execute a statement for which SQLite does not wait while another process holds the file."""
+    """Execute a statement, retrying while another process has the file locked: SQLite itself does not wait for it."""
     deadline = time.monotonic() + WAIT
     while True:
         try:
@@ -271,7 +271,7 @@ def _remedy(path: Path, error: Exception) -> tuple[str, str]:
         place = path.absolute().parent
         return (
             "not-allowed",
-            f": {place} must exist and be writable, with the file: SQLite keeps two more next to it",
+            f": {place} must exist and be writable, and so must the file: SQLite keeps two more files next to it",
         )
     if "locked" in text:
         return "busy", f": another process has been writing for {WAIT:.0f} seconds: wait for it, or end it"

@@ -34,7 +34,7 @@ class MetadataField:
 
 
 def fields(engine: Engine) -> list[MetadataField]:
-    """Return the fields by which documents can be filtered, the fullest first, estimated from a sample."""
+    """Return the fields by which documents can be filtered, those with most values first, according to a sample."""
     rows = engine.collection.rows
     live = rows.mask()
     numbers = np.arange(len(rows.ids)) if live is None else np.flatnonzero(live)
@@ -43,7 +43,7 @@ def fields(engine: Engine) -> list[MetadataField]:
 
 
 def of_metadata(sample: Iterable[Metadata]) -> list[MetadataField]:
-    """Return the fields of documents with this metadata, without unordered fields whose values all differ."""
+    """Return the filterable fields of documents with this metadata; text fields whose values hardly repeat are not."""
     counts: dict[str, Counter[str]] = {}
     for metadata in sample:
         for name, value in metadata.items():

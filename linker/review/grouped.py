@@ -1,4 +1,4 @@
-"""The groups of a review's documents: as made by a job, and as people have changed them since.
+"""The groups of a review's documents, as a job made them and as people have changed them since.
 
 People's changes to groups are kept in a separate ledger, `groups.sqlite`, as judgements on pairs of documents, so
 that they outlive the next grouping: TOGETHER joins the groups of both, MOVED moves `id` to the group of `seed`, APART
@@ -27,7 +27,7 @@ TOGETHER, MOVED, APART = EDITS = "together", "moved", "apart"
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A document of a group: P(it belongs to the others), the document it copies, day, language and source, or ""."""
+    """A document of a group: P(it belongs with the others), of what it is a near-duplicate, day, language, source."""
 
     id: str
     probability: float | None = None
@@ -69,7 +69,7 @@ class Story:
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """The result of a job: `documents` is how many were grouped, `stamp` changes with each run.
+    """The groups that a job made: `documents` is how many it grouped, `stamp` changes with each run.
 
     `strata`: pairs to judge, by which the recall is estimated; none in files of earlier versions.
     """
@@ -82,7 +82,7 @@ class Grouped:
 
 
 def save(path: Path, grouped: Grouped) -> None:
-    """Write groups as JSON, all or nothing. Raises InputError."""
+    """Write groups as JSON, all or nothing. Raises InputError if the file cannot be written."""
     write_atomically(path, orjson.dumps(grouped))
 
 
@@ -99,7 +99,9 @@ def load(path: Path) -> Grouped:
             int(values["generation"]), int(values["documents"]), str(values["stamp"]), stories, strata
         )
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
-        raise InputError(f"{path} does not hold groups: delete it, and group the documents again") from None
+        raise InputError(
+            f"{path} is not a file of groups: delete it, and group the documents again"
+        ) from None
 
 
 def _story(values: dict[str, Any]) -> Story:
@@ -119,7 +121,7 @@ def _story(values: dict[str, Any]) -> Story:
 
 
 def is_edit(judgement: Judgement) -> bool:
-    """Return whether a judgement changes groups; others answer whether two documents belong together."""
+    """Return whether a judgement changes groups; the others say whether two documents belong together."""
     return bool(judgement.tags) and judgement.tags[0] in EDITS
 
 

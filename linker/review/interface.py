@@ -1,4 +1,4 @@
-"""The interface of a review's parts: verdicts, judgements, candidates, orders, stopping rules, progress."""
+"""What the parts of a review have in common: verdicts, judgements, candidates, orders, stopping rules, progress."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from linker.base.errors import InputError
 Verdict = Literal["relevant", "not", "maybe", "skip"]
 VERDICTS: tuple[Verdict, ...] = ("relevant", "not", "maybe", "skip")
 # How a document was reached: it was next in the order, drawn at random for the audit, from all unread ones ("audit") or
-# from the front of them, found by a search outside the queue, drawn at random outside audits (controls, imported random
-# screenings), or judged elsewhere and imported (prior knowledge). Two phases are not about a document that was read:
+# from those that come first in the order ("front"), found by a search outside the queue, drawn at random outside audits
+# (controls, imported random screenings), or judged elsewhere and imported (prior knowledge). Two phases are not about a
+# document that was read:
 # "row" is about a seed as a whole (without an id: no match, or decide later), and "accepted" is a link that nobody has
 # read, accepted at a promised precision.
 Phase = Literal["queue", "audit", "front", "search", "control", "prior", "row", "accepted"]
@@ -100,7 +101,7 @@ class Order(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A judgement as a stopping rule sees it, in reading order; in an audit, its document was drawn at random.
+    """A judgement as passed to a stopping rule, in reading order; in an audit, its document was drawn at random.
 
     `reached`: a relevant control, read when it was drawn, that the order has now reached by itself.
     """
@@ -112,7 +113,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class OrderCertificate:
-    """The certificate of an audit that also draws from the front of the order; it holds under one assumption.
+    """The certificate of an audit that also draws from the top of the order; it holds under one assumption.
 
     `claim` states it in a sentence. `recall` has been reached, at the rule's confidence, if the `assumption` about the
     order holds; None if the random reads contradict it (`contradicted`).
@@ -170,13 +171,13 @@ class LanguageCount:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A review's progress: documents read and found, out of how many; the stopping rule's state, and its price.
+    """A review's progress: documents read and found, out of how many; the stopping rule's state; the cost of certainty.
 
-    `curve` holds the number found after each document that was read in this review; the `prior` documents that were
-    imported count as read and found, but are not in it. `audited` were drawn at random, `front` of them from the front
-    of the order; `audit_left` are left to read in the audit under way. `price` says in a sentence what certainty would
-    cost. If every seed has links of its own, these count pairs of `seeds` and `documents`; in a topic, `seeds` is 0.
-    `ahead`: how many irrelevant documents in a row until the rule considers the target reached, None if unknown.
+    `curve` has the number found after each document that was read in this review; the `prior` documents that were
+    imported count as read and found, but are not in it. `audited`: documents drawn at random, `front` of them from the
+    top of the order; `audit_left`: documents still to be read in the audit under way. `price` says in a sentence what
+    certainty would cost. If every seed has links of its own, all of these count pairs of `seeds` and `documents`; in a
+    topic, `seeds` is 0. `ahead`: reads without a find until the rule considers the target reached, None if unknown.
     `total`: the estimated number of relevant documents in all, if the order learns.
     """
 

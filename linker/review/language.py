@@ -1,4 +1,4 @@
-"""The languages of the page: gettext catalogues read by Babel, and numbers and dates in each locale's format."""
+"""The languages of the review page: gettext catalogues read by Babel, and numbers and dates in each locale's format."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LANGUAGES: Mapping[str, str] = {"en": "English", "de": "Deutsch", "es": "Españo
 
 
 class ReaderLanguage:
-    """One language of the page. `code` is its BCP 47 tag; texts come from all `locale/CODE/*.po` together."""
+    """One language of the page. `code` is its BCP 47 tag; its messages come from all files `locale/CODE/*.po`."""
 
     def __init__(self, code: str) -> None:
         self.code, self.name = code, LANGUAGES[code]
@@ -58,11 +58,11 @@ class ReaderLanguage:
         return self.percent(math.floor(share * 100 + 1e-9) / 100)
 
     def sentence(self, text: str) -> str:
-        """Return a sentence of the library in this language; any other text is returned unchanged."""
+        """Return a `Sentence` in this language; any other text stays as it is."""
         return text.told(self.translations, self._value) if isinstance(text, Sentence) else text
 
     def _value(self, value: int | float | Decimal) -> str:
-        """Return a value of a sentence: see `linker.review.wording.Value`."""
+        """Return a value of a sentence in this language's format: see `linker.review.wording.Value`."""
         if isinstance(value, float):
             return self.percent(value)
         if isinstance(value, int):

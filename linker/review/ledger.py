@@ -32,7 +32,7 @@ Row = tuple[Any, ...]
 class Entry:
     """An immutable entry: a judgement or, if `undoes` is an entry's number, the undo of that entry.
 
-    An undo holds the judgement that it takes back, with the time of the undo.
+    The entry of an undo contains the undone judgement, with the time of the undo.
     """
 
     number: int
@@ -61,7 +61,7 @@ class Ledger:
         self._rows: dict[str, tuple[str, list[Row]]] = {}  # each table's rows as last read, with their seal
 
     def add(self, judgement: Judgement) -> Judgement:
-        """Append a judgement durably; return it with its time, now unless it has one."""
+        """Append a judgement durably; return it with its time, which is the current time unless it has one."""
         return self.add_all([judgement])[0]
 
     def add_all(self, judgements: Iterable[Judgement]) -> tuple[Judgement, ...]:
@@ -72,7 +72,7 @@ class Ledger:
         return stamped
 
     def undo(self, reviewer: str = "") -> Judgement | None:
-        """Take back the reviewer's last standing judgement and return it, or None; each call takes back one more."""
+        """Undo the reviewer's last standing judgement and return it, or None; each call undoes one more."""
         with self._database.writing() as connection:
             standing = _not_undone(self._entries(connection)[0])
             own = [entry for entry in standing if entry.judgement.reviewer == reviewer]
@@ -152,7 +152,7 @@ class Ledger:
         return {key: orjson.loads(value) for key, value in rows}
 
     def set(self, key: str, value: Any) -> None:
-        """Store a setting, a value that JSON can hold. Raises InputError for any other."""
+        """Store a setting. Raises InputError if the value is not JSON-serialisable."""
         text = _json(value)
         with self._database.writing() as connection:
             rows = dict(self._table(connection, "settings")) | {key: text}
@@ -207,7 +207,7 @@ class Ledger:
             rows.append((*row, before))
         connection.executemany(INSERT, rows)
         if connection.execute(SELECT, (first + 1,)).fetchall() != rows:
-            raise DamageError("it does not hold what was written to it")
+            raise DamageError("reading it back did not return what was written to it")
 
     def _table(self, connection: sqlite3.Connection, name: str) -> list[Row]:
         """Return the rows of the seeds or settings in order; they are read only if their seal has changed."""
@@ -265,7 +265,7 @@ def _entry(row: Sequence[Any]) -> Entry:
 
 
 def _not_undone(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Yield the judgements that no later entry takes back."""
+    """Yield the judgements that no later entry undoes."""
     undone = {entry.undoes for entry in entries}
     return (entry for entry in entries if entry.undoes is None and entry.number not in undone)
 

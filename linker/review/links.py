@@ -50,7 +50,7 @@ class ProposedLinks:
         self._open, self._lock = Reservations(lambda held: (held.seed, held.id)), threading.Lock()
 
     def next(self, reviewer: str, holder: str = "") -> tuple[int, ProposedLink] | None:
-        """Return the most probable pair that nobody has judged or has open, and its rank among all, or None.
+        """Return the likeliest pair that nobody has judged or has open, with its position among all, or None.
 
         A `holder` (see `Reservations`) gets the same pair until it is judged. A page whose counterpart was found is
         not shown again; pairs that this reviewer skipped come last.
@@ -74,7 +74,7 @@ class ProposedLinks:
         return self._open.others(holder)
 
     def _left(self, reviewer: str) -> tuple[list[tuple[int, ProposedLink]], set[tuple[str, str]]]:
-        """Return the pairs to be judged, with their places, and the pairs that this reviewer has skipped."""
+        """Return the pairs to be judged, with their positions, and the pairs that this reviewer has skipped."""
         standing = self.ledger.judgements()
         read = {(j.seed, j.id) for j in standing if j.verdict != "skip"}
         linked = {j.seed for j in standing if j.relevant}
@@ -166,7 +166,7 @@ def _store(
 
 
 def _check_ours(folder: Path) -> None:
-    """Raise InputError if the folder of pairs holds other files, as a user's folder of that name might."""
+    """Raise InputError if the folder of pairs contains other files, as a user's folder of that name might."""
     if folder.is_dir() and any(folder.iterdir()):
         try:
             _ = [ProposedLink(**values) for values in _lines(folder / PAIRS)]

@@ -25,9 +25,9 @@ STOPPING, STATIC, OUTPUT, POSTS = "When to stop", "Seeds with links of their own
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The question to a judge: is this document relevant to the seed?
+    """A question for a judge: is this document relevant to the seed?
 
-    The candidate has the document's rank, score, P(link) if known, and the phase: "audit" means drawn at random.
+    The candidate has the document's rank, score, P(link) if known, and phase; "audit" means drawn at random.
     """
 
     seed: "Seed"
@@ -38,7 +38,7 @@ class Question:
 # fmt: off
 @dataclass(frozen=True, slots=True)
 class FindOptions:
-    """All options of `find`. `judge` answers the questions; `columns` says how a seed file is read."""
+    """All options of `find`. `judge` answers the questions; `columns`: how to read a seed file."""
 
     directory: Annotated["Paths | Engine", Opt(
         "Directory of the index, elastic+https://HOST:PORT/NAME, or several that are searched as one.", "",
@@ -58,7 +58,7 @@ class FindOptions:
         "With --static, how rankings are merged. [default: probability if known, else z]", group=STATIC,
         read=Literal["probability", "z", "rank"])] = None
     target: Annotated[float | None, Opt(
-        "Recall at which the stopping rule stops.", group=STOPPING, default="0.9")] = None
+        "Target recall of the stopping rule.", group=STOPPING, default="0.9")] = None
     stop: Annotated[str | None, Opt(
         "Stopping rule: urn, row, … (see docs/stopping.md).", group=STOPPING, metavar="RULE")] = None
     audit: Annotated[bool, Opt(
@@ -66,15 +66,15 @@ class FindOptions:
         "--audit/--no-audit", STOPPING)] = False
     max_read: Annotated[int | None, Opt("Stop after this many judgements.", group=STOPPING, low=1)] = None
     threshold: Annotated[float | None, Opt(
-        "Leave out documents whose P(link) is lower.", group=STATIC, low=0, high=1)] = None
+        "Leave out documents with a lower P(link).", group=STATIC, low=0, high=1)] = None
     score: Annotated[float | None, Opt(
-        "Leave out documents whose score is lower.", group=STATIC)] = None
+        "Leave out documents with a lower score.", group=STATIC)] = None
     ledger: Annotated[str | Path | None, Opt(
-        "File of the judgements [default: the seed file's name + .review.sqlite]", group=OUTPUT,
+        "Store the judgements here [default: the seed file's name + .review.sqlite]", group=OUTPUT,
         metavar="FILE")] = None
     out: Annotated[str | Path | None, Opt(
         "Write the relevant documents here: .csv, .xlsx, .jsonl, .qrels …", group=OUTPUT, metavar="FILE")] = None
-    reviewer: Annotated[str, Opt("Who judges.")] = ""
+    reviewer: Annotated[str, Opt("Name of the reviewer.")] = ""
     mode: ModeOption = None
     where: Annotated[str | Sequence[str] | None, WHERE] = None
     encoder: EncoderOption = None
@@ -105,7 +105,7 @@ class CalibrateOptions:
     ledger: Annotated[str | Path | None, Opt(
         "Learn from the judgements of this review instead.", metavar="FILE")] = None
     dev_share: Annotated[float, Opt(
-        "Share of the queries held out, for measures and promised precision.", low=0, high=0.9)] = 0.5
+        "Share of the queries held out, to evaluate and to certify precision.", low=0, high=0.9)] = 0.5
     seed: Annotated[int, Opt("Random seed of the split of the queries.", low=0)] = 0
     out: Annotated[str | Path | None, Opt(
         "Write the calibration here instead of into the index.", metavar="FOLDER")] = None
@@ -120,12 +120,12 @@ class CalibrateOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchOptions:
-    """How posts are matched, and where the matches are written. `columns` says how posts are read."""
+    """How posts are matched, and where the matches are written. `columns`: how to read posts."""
 
     threshold: Annotated[float | None, Opt(
-        "Links of at least this P(link).", low=0, high=1, default="0.5")] = None
+        "Keep links of at least this P(link).", low=0, high=1, default="0.5")] = None
     precision: Annotated[float | None, Opt(
-        "Keep the best links while P(link) promises this precision.", low=0, high=1)] = None
+        "Keep the best links, as many as P(link) guarantees this precision for.", low=0, high=1)] = None
     score: Annotated[float | None, Opt("Keep documents of at least this score.")] = None
     k: Annotated[int, Opt("Seeds examined per post.", "-k", low=1)] = 10
     mode: ModeOption = None
@@ -135,7 +135,7 @@ class MatchOptions:
         "Append the links here, as JSON lines, instead of to stdout.", group=OUTPUT, metavar="FILE")] = None
     resume: Annotated[bool, Opt("Continue after the last post whose links are in --out.", group=OUTPUT)] = False
     quarantine: Annotated[str | Path | None, Opt(
-        "Unusable lines [default: the name of --out or the posts + .quarantine.jsonl].", group=OUTPUT,
+        "Write invalid lines here [default: the name of --out or the posts + .quarantine.jsonl].", group=OUTPUT,
         metavar="FILE")] = None
     encoder: EncoderOption = None
     columns: "Columns | None" = None

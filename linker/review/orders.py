@@ -1,4 +1,4 @@
-"""The order that does not learn: the candidates of many seeds, merged on demand, to any depth."""
+"""The order that does not learn: the candidates of many seeds are merged on demand, to any depth."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from linker.review.stopping.expected import LinkReads, LinksLeft
 if TYPE_CHECKING:
     from linker.engine.engine import Engine
 
-FIRST = 32  # candidates held per seed after the first search
-DEEPER = 4  # factor by which the depth of the search grows when these are used up
+FIRST = 32  # candidates kept per seed after the first search
+DEEPER = 4  # factor by which the search depth grows when a seed's candidates are used up
 BATCH = 256  # seeds searched at a time
-MOMENTS = 100  # candidates used for a seed's mean and deviation, and to count what is left
-USUAL = 4.0  # standard deviations above its seed's mean at which a candidate may as well be a link as not
+MOMENTS = 100  # candidates used for a seed's mean and deviation, and to estimate the links left
+USUAL = 4.0  # standard deviations above its seed's mean at which a candidate is a link with probability 1/2
 
 
 class Queue(Order, Protocol):
-    """An order that identifies itself."""
+    """An order as a review needs it: with a fingerprint, and able to be prepared and restarted."""
 
     @property
     def version(self) -> str:
@@ -43,17 +43,17 @@ class Queue(Order, Protocol):
         """Forget all judgements. A document that was handed out may come again."""
 
     def prepare(self) -> object:
-        """Do the work that the first `next` would otherwise wait for."""
+        """Do the work that the first `next` would otherwise have to wait for."""
 
     def total(self, seed: str) -> int | None:
-        """Return how many candidates a seed has; None if every document is one."""
+        """Return how many candidates a seed has; None if every document is a candidate."""
 
 
 Held = tuple[int, str, float, float | None]  # rank, document, score, probability
 
 
 class _Stream:
-    """The candidates of one seed, best first; those not yet handed out are held, up to a depth."""
+    """The candidates of one seed, best first; those not yet handed out are kept, up to a depth."""
 
     def __init__(self, number: int, seed: Seed) -> None:
         self.number, self.seed = number, seed
@@ -65,7 +65,7 @@ class _Stream:
         self.taken: set[str] = set()
 
     def take(self, hits: Hits, depth: int, *, sort: bool) -> None:
-        """Hold a search's candidates that were not handed out; from the first search, only the first few.
+        """Keep a search's candidates that were not handed out; from the first search, only the top FIRST.
 
         With `sort`, the most probable come first.
         """
@@ -82,7 +82,7 @@ class _Stream:
         self.depth = depth if keep == len(hits) else keep
 
     def value(self, score: float, probability: float | None) -> float:
-        """Return the log odds that a candidate is a link, or its score on that scale if its probability is unknown."""
+        """Return how likely a candidate is a link, in log odds: from P(link) if known, else from its z-score."""
         return (score - self.mean) / self.deviation - USUAL if probability is None else log_odds(probability)
 
 
@@ -95,8 +95,8 @@ class MergedOrder:
     """The best candidate of each seed, merged by a value that is comparable across seeds.
 
     Settings.order "probability": P(link) from the index's calibration or ranker. "z": how many standard deviations a
-    score is above the mean of the seed's first MOMENTS. In pairs, a model of the reads corrects both values by the
-    candidate's place and by whether its seed has a link (see `linker.review.stopping.expected`). "rank": every seed's
+    score is above the mean of the seed's first MOMENTS. In pairs, a model of the reads adjusts both values for the
+    candidate's rank and for whether its seed has a link (see `linker.review.stopping.expected`). "rank": every seed's
     first candidate, then every seed's second. In a topic, each document comes once. With `per_seed`, a seed is done
     when `until` relevant documents have been found for it. Memory is proportional to the numbers of seeds and of
     documents handed out. Raises InputError if the order needs probabilities and the index has none.
@@ -150,7 +150,7 @@ class MergedOrder:
                 return Candidate(stream.seed.id, id_, score, rank, probability)
 
     def tell(self, judgement: Judgement) -> None:
-        """Exclude the document from now on; count it if relevant; in pairs, pass reads of the queue to the model."""
+        """Exclude the document from now on; record a find and, in pairs, pass a read from the queue to the model."""
         key = self._key(judgement.seed, judgement.id)
         self._done.add(key)
         number = self._numbers.get(judgement.seed)
@@ -173,7 +173,7 @@ class MergedOrder:
             self._start()
 
     def left(self) -> LinksLeft | None:
-        """Return how many links are expected in the unread; None before the seeds were searched, or with few reads."""
+        """Return how many links are expected among the unread; None before the seeds are searched or with few reads."""
         if not self._started:
             return None
         self._fit()
@@ -234,7 +234,7 @@ class MergedOrder:
         return answer
 
     def _push(self, stream: _Stream) -> None:
-        """Put the stream's next candidate on the heap, after a deeper search if it holds none."""
+        """Put the stream's next candidate on the heap, after a deeper search if none is left."""
         settings = self._settings
         until = settings.until if settings.per_seed else None
         if until is not None and len(self._found.get(stream.seed.id, ())) >= until:

@@ -1,4 +1,4 @@
-"""Identifies linker's files in a review's folder, by a mark that is written first and by names only linker uses.
+"""Which files in a review's folder are linker's: told by a mark that is written first, and by names only linker uses.
 
 Any other file belongs to somebody else: a folder with such a file is never deleted, and links are not followed.
 """
@@ -46,7 +46,7 @@ def is_marked(folder: Path) -> bool:
 
 
 def mark(folder: Path) -> None:
-    """Mark the folder as ours; on return, the mark is on disk. Raises InputError."""
+    """Mark the folder as ours; on return, the mark is on the disk. Raises InputError if it cannot be written."""
     write_atomically(folder / LOCK, MARK)
 
 
@@ -73,10 +73,10 @@ def has_our_form(about: Any) -> bool:
 
 
 def delete(folder: Path, uploads: Collection[str]) -> None:
-    """Delete a review's folder, whose uploaded files have these names; the mark goes last.
+    """Delete a review's folder, whose uploaded files have these names; the mark is deleted last.
 
-    Raises InputError, and nothing is deleted, if the folder is not marked, holds anything that linker did not write,
-    or is being deleted or indexed by another process; IndexesError if the index cannot be deleted.
+    Raises InputError and deletes nothing if the folder is not marked, contains anything that linker did not write, or
+    is being deleted or indexed by another process; IndexesError if the index cannot be deleted.
     """
     try:
         with _locked(folder) as top:

@@ -1,4 +1,4 @@
-"""The scope of a review, i.e. the documents that it can show, and the seed that a document resembles most."""
+"""The documents in the scope of a review, and the seed that a document resembles most."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from indexes.text.parameters import AnalysisSettings
 from linker.review.interface import Seed
 from linker.review.settings import Settings
 
-# random positions per block, and the number of blocks that are tried before all members are listed
+# random positions per block, and number of blocks tried before all members are enumerated
 BLOCK, BLOCKS = 4096, 8
 
 
@@ -56,7 +56,7 @@ class Population:
         return self.holds([pair])[0]
 
     def knows(self, id_: str) -> bool:
-        """Return whether the index has a document."""
+        """Return whether the index contains a document."""
         return id_ in self._live
 
     def at_random(self, seeds: Sequence[int], free: Callable[[str, str], bool]) -> tuple[str, str] | None:

@@ -1,8 +1,8 @@
 """Reviews on disk: a review's folder, a folder of reviews, or an index with its ledger next to it.
 
-A review's folder has linker's mark (`lock`, see `linker.review.ownership`). It holds `index/` (an index's own),
-`review.sqlite` (the ledger: everything that people decided), `uploads/` (the files as uploaded) and `project.json`
-(its name and how the uploads were used).
+A review's folder has linker's mark (`lock`, see `linker.review.ownership`). It contains `index/`, `review.sqlite` (the
+ledger: everything that people decided), `uploads/` (the files as uploaded) and `project.json` (its name and how the
+uploads were used).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from linker.review.ownership import ABOUT, INDEX, UNFINISHED, UPLOADS
 
 LEDGER, MAP, MATCHES = "review.sqlite", "map.bin", "matches.json"
 GROUPS, GROUPS_LEDGER = "groups.json", "groups.sqlite"
-MAX_NAME = 80  # characters of a review's name
+MAX_NAME = 80  # maximum characters of a review's name
 _KEY = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 
@@ -69,17 +69,17 @@ class Project:
 
     @property
     def map(self) -> Path:
-        """The file of the map of its documents, made by a job."""
+        """The file with the map of the documents, made by a job."""
         return self.ledger.with_name(self.ledger.name.removesuffix(LEDGER) + MAP)
 
     @property
     def matches(self) -> Path:
-        """The file of the candidates of each row, made by a job."""
+        """The file with the candidates of each row, made by a job."""
         return self.ledger.with_name(self.ledger.name.removesuffix(LEDGER) + MATCHES)
 
     @property
     def groups(self) -> Path:
-        """The file of the groups of its documents, made by a job."""
+        """The file with the groups of the documents, made by a job."""
         return self.ledger.with_name(self.ledger.name.removesuffix(LEDGER) + GROUPS)
 
     @property
@@ -116,7 +116,7 @@ class Project:
     def delete(self) -> None:
         """Delete the review's folder; the names of its uploads are in project.json.
 
-        Raises InputError, naming the file, if it holds anything that linker did not write: nothing is deleted then.
+        If it contains a file that linker did not write, deletes nothing and raises InputError, which names the file.
         """
         self.adopt()
         ownership.delete(self.own_folder, {str(name) for name in self.about.get("roles", {})})
@@ -155,7 +155,7 @@ class Workspace:
         return sorted((p for p in found if p), key=lambda p: (p.name.casefold(), p.key))
 
     def project(self, key: str) -> Project:
-        """Return the review of this key. Raises InputError if there is none; no key leads out of the folder."""
+        """Return the review with this key. Raises InputError if there is none; no key leads out of the folder."""
         for project in self.projects:
             if project.key == key:
                 return project
@@ -167,12 +167,10 @@ class Workspace:
             raise InputError(f"{self.directory} holds one review: name another folder to make more")
         name = " ".join(name.split())
         if not name or len(name) > MAX_NAME or not name.isprintable():
-            text = f"a review's name has 1 to {MAX_NAME} characters: give it another one"
+            text = f"a review's name must have 1 to {MAX_NAME} printable characters: choose another one"
             raise InputError(Reason(text, "bad-name", most=MAX_NAME))
         folder = self.directory / key_of(name)
-        taken = InputError(
-            f"there is already a review or folder with a name like {name!r}: choose another one"
-        )
+        taken = InputError(f"there is already a review or folder like {name!r}: choose another name")
         if os.path.lexists(folder):
             raise taken
         about = {"name": name, "created": datetime.now(UTC).isoformat(timespec="seconds")}
@@ -196,7 +194,7 @@ class Workspace:
 
 
 def key_of(name: str) -> str:
-    """Return a folder's name for a review's name: small Latin letters, digits and hyphens, never empty."""
+    """Return a folder name for a review's name: lower-case Latin letters, digits and hyphens, never empty."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     key = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:48].strip("-")
     if key:
@@ -205,7 +203,7 @@ def key_of(name: str) -> str:
 
 
 def _key(path: Path) -> str:
-    """Return a folder's name in addresses: its own or, if that has other characters, one derived from it."""
+    """Return a folder's name for use in URLs: its own or, if that has other characters, one derived from it."""
     name = path.resolve().name
     return (
         name
@@ -215,7 +213,7 @@ def _key(path: Path) -> str:
 
 
 def _single(directory: Path) -> Project | None:
-    """Return the review that a directory is (an index, or a folder that linker made for a review), or None."""
+    """Return the review in a directory (an index, or a folder that linker made for a review), or None."""
     try:
         if is_index(directory):
             # The ledger of an index on a cluster is in the working directory.

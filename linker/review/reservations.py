@@ -1,4 +1,4 @@
-"""Which reader has which document open: nobody else gets a document until its reader has left it."""
+"""Which reader has which document open: nobody else gets a document until its reader has released it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Reservations:
         return candidate
 
     def put(self, holder: str, candidate: Candidate) -> None:
-        """Reserve a candidate."""
+        """Reserve a candidate for a holder."""
         self._held[holder] = candidate, self._clock()
 
     def of(self, key: Key) -> Candidate | None:

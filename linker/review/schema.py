@@ -46,7 +46,7 @@ MOST = 50  # maximum number of objects read from a schema; ours has about ten
 
 
 class DamageError(Exception):
-    """The file differs from what linker wrote; the message says how."""
+    """The file is not as linker wrote it; the message names the difference."""
 
 
 def seal(values: Iterable[Any], before: str = "") -> str:

@@ -1,4 +1,4 @@
-"""The settings of a review that its ledger keeps, checked."""
+"""The settings of a review, which are stored in its ledger and checked here."""
 
 from __future__ import annotations
 
@@ -20,26 +20,27 @@ KINDS: dict[str, tuple[type, ...]] = {
     "audit": (int,), "where": (list, tuple), "seed": (int,), "threshold": (int, float), "score": (int, float),
 }  # fmt: skip
 FEWEST = 10  # minimum number of seeds for pairs: fewer may be about one story without sharing a word
-SEEDS, DOCUMENTS, CHARACTERS = 40, 1000, 3000  # how many seeds, documents and characters of each are examined
+SEEDS, DOCUMENTS, CHARACTERS = 40, 1000, 3000  # maximum seeds, documents and characters of each examined
 TOP = 0.01  # share of the documents that count as a seed's nearest, at most ten
 SHARED = 0.045  # share of their nearest documents that two seeds have in common: about 0.01 by chance
-OFTEN = 0.1  # share of the documents: a word in more of them is not informative
-COMMON, TIMES = 0.5, 2  # a story's word is in this share of the seeds, twice as often as in the documents
+OFTEN = 0.1  # a word in more than this share of the documents is not informative
+# A word of one story is in this share of the seeds, and is this many times as frequent there as in the documents.
+COMMON, TIMES = 0.5, 2
 WORD = re.compile(r"[^\W\d_]{4,}")
 ADDRESS = re.compile(r"(?:https?://|www\.|\w+\.\w+\.?\w*/)\S+")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How documents are ordered, and when to stop. Settings with other names do not belong to a review.
+    """How documents are ordered, and when to stop; other entries of a ledger's settings are ignored here.
 
     unit: "topic" (all seeds describe one story; a document is judged once) or "pairs" (each seed has its own links).
-    order: "feedback" learns from judgements (a topic's default); without it, seeds are merged by "probability", "z" or
-    "rank" (see `linker.review.orders`), None: by probability if the index has a calibration, else by z. target: the
-    recall to reach, 0 to 1. rule, rule_options: the stopping rule by name, None: "expected" for pairs, else "urn".
-    until: stop after that many relevant documents, for each seed if `per_seed` is set. mode, where: as in a search.
-    double: every document is judged by two reviewers. audit: documents per audit. seed: the seed of all random draws.
-    threshold, score: each seed ends at the first candidate whose probability, or retrieval score, is lower.
+    order: "feedback" learns from judgements (a topic's default); without it, seeds are merged by "probability", "z"
+    or "rank" (see `linker.review.orders`), None: by probability if the index has a calibration, else by z. target:
+    the recall to reach, 0 to 1. rule, rule_options: the stopping rule by name, None: "expected" for pairs, else "urn".
+    until: stop after that many relevant documents; with `per_seed`, after that many per seed. mode, where: as in a
+    search. double: every document is judged by two reviewers. audit: documents per audit. seed: the seed of all random
+    draws. threshold, score: a seed's candidates end at the first with a lower probability, or retrieval score.
     """
 
     unit: Unit = "topic"
@@ -98,13 +99,13 @@ class Settings:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """Return the settings among a ledger's values. Raises InputError if one cannot be used."""
+        """Return the settings among a ledger's values. Raises InputError if one is invalid."""
         chosen = {name: values[name] for name in cls.__slots__ if values.get(name) is not None}
         for name, value in chosen.items():
             if not isinstance(value, KINDS.get(name, (str,))) or (
                 isinstance(value, bool) and bool not in KINDS.get(name, ())
             ):
-                raise InputError(f"the review's setting {name} = {value!r} cannot be used")
+                raise InputError(f"the review's setting {name} = {value!r} is invalid: set another value")
         if "where" in chosen:
             chosen["where"] = tuple(chosen["where"])
         return cls(**chosen)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 RECALLS = (0.8, 0.9, 0.95, 1.0)
 FEW = 10  # number of documents that suffice for a reader who does not want all of them
 SEEDS = 3  # relevant documents that are known at the start
-LEFT, TOP, WIDTH, HEIGHT = 60, 24, 640, 360  # dimensions of the plot, in pixels
+LEFT, TOP, WIDTH, HEIGHT = 60, 24, 640, 360  # margins and size of the plot, in pixels
 SHARES = (0.0001, 0.001, 0.01, 0.1, 1.0)  # tick marks on the x axis
 
 
@@ -33,9 +33,9 @@ SHARES = (0.0001, 0.001, 0.01, 0.1, 1.0)  # tick marks on the x axis
 class Plan:
     """How topics are reviewed.
 
-    texts: descriptions by topic, from which its reviews start; without them, reviews start from `seeds` random
-    relevant documents, or in random order if that is 0. starts: reviews per topic. target, rule: the recall wanted,
-    and the stopping rule by name. most: maximum documents read, None for all. seed: the seed of all random draws.
+    texts: descriptions by topic, with which its reviews start; without them, reviews start with `seeds` random relevant
+    documents, or in random order if that is 0. starts: reviews per topic. target, rule: the target recall, and the
+    stopping rule by name. most: maximum documents read, None for all. seed: the seed of all random draws.
     """
 
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Simulated:
     """One review: `found` is the number found after each document read; seeds are neither read nor among `relevant`.
 
     `stop`: the reads after which the stopping rule estimated that the target was reached; None if this never happened.
-    `total`: the estimate at that point of all relevant documents.
+    `total`: the estimate, at that point, of the number of relevant documents in all.
     """
 
     topic: str
@@ -69,7 +69,7 @@ class Simulated:
         return place + 1 if count > 0 and place < len(self.found) else None
 
     def reads(self, recall: float) -> int | None:
-        """Return how many documents were read to this recall; None if it was not reached."""
+        """Return how many documents had been read when this recall was reached; None if it was not."""
         return self.reads_to(needed(self.relevant, recall))
 
     def saved(self, recall: float = 0.95) -> float | None:
@@ -82,7 +82,7 @@ class Simulated:
 
     @property
     def ndcg(self) -> float:
-        """The normalised discounted gain of the order of reading; unread documents count as not found."""
+        """The nDCG of the order of reading; unread documents count as not found."""
         gains = 1 / np.log2(np.arange(2, max(len(self.found), self.relevant) + 2))
         hits = np.diff(self.found, prepend=0) > 0
         return float(gains[: len(hits)][hits].sum() / gains[: self.relevant].sum())

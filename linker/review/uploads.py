@@ -59,7 +59,7 @@ def store(project: Project, name: str, content: BinaryIO, role: str = "posts") -
 
 
 def safe_name(name: str) -> tuple[str, str]:
-    """Return the stem and suffix (with .gz, if present) of an uploaded file's name, in plain characters.
+    """Return the stem and suffix (with .gz, if present) of an uploaded file's name, in ASCII characters.
 
     Raises InputError if the suffix is not supported.
     """
@@ -67,7 +67,7 @@ def safe_name(name: str) -> tuple[str, str]:
     if kind is None:
         text = (
             f"{name}: linker reads CSV, TSV, XLSX, JSON Lines, RIS, NBIB and ASReview ({', '.join(SUFFIXES)}): "
-            "save the table in one of these forms"
+            "save the table in one of these formats"
         )
         raise InputError(Reason(text, "other-kind", name=name))
     last = name[: kind.start()].replace("\\", "/").rpartition("/")[2]
@@ -76,7 +76,7 @@ def safe_name(name: str) -> tuple[str, str]:
 
 
 def _place(temporary: Path, folder: Path, stem: str, suffix: str) -> Path:
-    """Give the file its first free name; creating a hard link fails if the name exists, and overwrites nothing."""
+    """Give the file the first free name; creating a hard link fails if the name exists, and overwrites nothing."""
     for number in range(1, 10_000):
         path = folder / f"{stem}{f'-{number}' if number > 1 else ''}{suffix}"
         try:
@@ -109,7 +109,7 @@ def remove(project: Project, name: str) -> None:
 
 
 def is_table(path: Path) -> bool:
-    """Return whether columns can be added to a file's rows: RIS, NBIB and ASReview projects have no rows."""
+    """Return whether a file is a table, to which columns can be added; RIS, NBIB and ASReview projects are not."""
     return KINDS.get(Path(path.name.removesuffix(".gz")).suffix) not in ("references", "asreview")
 
 

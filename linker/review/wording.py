@@ -1,4 +1,4 @@
-"""Translatable sentences with numbers: a text in English that keeps its template and values."""
+"""Translatable sentences with numbers: English strings that keep their template and values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 DOCUMENTS, PAIRS = "documents", "pairs"
 
 # A count (int), a share from 0 to 1 that is shown in whole per cent (float), a number with exactly the digits to be
-# shown (Decimal), a word that is not translated (str), or a Sentence, which is.
+# shown (Decimal), a string that stays as it is (str), or a Sentence, which is translated, too.
 Value: TypeAlias = "int | float | Decimal | str | Sentence"
 Show: TypeAlias = Callable[[int | float | Decimal], str]  # formats a value in a language
 
@@ -32,9 +32,9 @@ def message(text: str) -> str:
 class Sentence(str):
     """A text in English; `told` returns it in another language.
 
-    `template` has placeholders for `values` as `%(name)s`; `one` is its singular form if the value `num` determines the
-    form. A sentence from `joined` has `parts` and the separator `between` instead. Without either, it is a text that is
-    never translated.
+    `template` has placeholders `%(name)s` for `values`; `one` is its singular form if the form depends on the value
+    `num`. A sentence from `joined` has `parts` and the separator `between` instead. Without either, it is a text that
+    is not translated.
     """
 
     template: str = ""
@@ -77,7 +77,7 @@ def say_many(one: str, many: str, /, num: int, **values: Value) -> Sentence:
 
 
 def joined(parts: Iterable[Sentence], between: str = " ") -> Sentence:
-    """Return sentences one after the other, separated by `between` (which may be a Sentence)."""
+    """Return sentences as one, separated by `between` (which may be a Sentence)."""
     parts = tuple(parts)
     sentence = Sentence(between.join(parts))
     sentence.parts, sentence.between = parts, between

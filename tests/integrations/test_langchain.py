@@ -108,7 +108,7 @@ def test_documents_are_added_replaced_read_and_deleted(store: LinkerVectorStore)
     assert not store.get_by_ids(["n"])
     with pytest.raises(InputError, match="name the ids"):
         store.delete()
-    with pytest.raises(InputError, match="a different number"):
+    with pytest.raises(InputError, match="as many ids and metadatas as texts"):
         store.add_texts(["a", "b"], ids=["x"])
 
 

@@ -87,7 +87,7 @@ def test_what_was_written_is_read_again(path: Path, monkeypatch: pytest.MonkeyPa
     ignored = "BEGIN SELECT RAISE(IGNORE); END"
     change(path, *(f"CREATE TRIGGER t{n} BEFORE INSERT ON {n} {ignored}" for n in ("entries", "seeds")))
     with Ledger(path) as ledger:
-        with pytest.raises(InputError, match="does not hold what was written"):
+        with pytest.raises(InputError, match="did not return what was written"):
             ledger.add(judgement("d"))
         with pytest.raises(InputError, match="its seeds are not what was written"):
             ledger.put_seeds([Seed("u", "new")])

@@ -1,4 +1,4 @@
-"""Builds on many machines with Ray: encode there, or encode there and write to the servers from there."""
+"""Build on many machines with Ray, whose workers encode and, for a server index, also write to the servers."""
 
 from __future__ import annotations
 

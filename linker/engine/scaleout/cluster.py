@@ -1,4 +1,4 @@
-"""Ray as this package uses it: started or joined, its workers' encoders, and its errors."""
+"""Start or join Ray, count its workers, load their encoders, and report its errors."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def imported() -> Any:
 def joined(ray: Any, cpus: int | None = None, gpus: int | None = None) -> Iterator[None]:
     """Use the running Ray, or join the cluster that RAY_ADDRESS names, or start Ray for this machine alone.
 
-    A Ray started here has `cpus`, with one worker each, and `gpus`, by default the machine's. Raises LinkerError if
-    it does not start.
+    If started, Ray has `cpus` CPUs, with one worker each, and `gpus` GPUs, by default all of the machine's. Raises
+    LinkerError if it does not start.
     """
     if ray.is_initialized():
         yield
@@ -59,11 +59,11 @@ def joined(ray: Any, cpus: int | None = None, gpus: int | None = None) -> Iterat
 
 
 def workers(ray: Any, gpus: float = 0) -> int:
-    """Return how many workers with a CPU and `gpus` GPUs fit, at least 1. Raises LinkerError if none can."""
+    """Return how many workers with a CPU and `gpus` GPUs each fit on the machines. Raises LinkerError if none does."""
     machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     if not gpus:
         return max(1, int(sum(machine.get("CPU", 0) for machine in machines)))
-    # 0.3 / 0.1 is a little less than 3.
+    # Rounding: in floating point, 0.3 / 0.1 is a little less than 3.
     held = (min(machine.get("CPU", 0), machine.get("GPU", 0) / gpus + 1e-9) for machine in machines)
     count = sum(map(int, held))
     if not count:
@@ -93,7 +93,7 @@ def _sees_gpu() -> bool:
 
 
 def loaded(load: Callable[[], Encoder], fingerprint: str) -> Encoder:
-    """Return a worker's encoder. Raises LinkerError unless it has the fingerprint."""
+    """Load a worker's encoder. Raises LinkerError unless it has this fingerprint."""
     encoder = load()
     if encoder.fingerprint != fingerprint:
         raise LinkerError(
@@ -103,5 +103,5 @@ def loaded(load: Callable[[], Encoder], fingerprint: str) -> Encoder:
 
 
 def failure(error: Exception) -> LinkerError:
-    """Return the message to report for Ray's error: its last line, after the worker's traceback."""
+    """Return an error to report for Ray's: its message is the last line, which follows the worker's traceback."""
     return LinkerError(f"a worker failed: {str(error).strip().splitlines()[-1]}")

@@ -20,13 +20,12 @@ Texts = Callable[[], Iterator[Sequence[str]]]
 
 
 def encoded(texts: Texts, load: Callable[[], Encoder], encoder: Encoder, gpus: float = 0) -> Iterator[Matrix]:
-    """Yield the vectors, float32 [n, dim], of each batch of texts, in order; reads ahead as far as Ray's memory
-    allows.
+    """Yield the vectors, float32 [n, dim], of each batch of texts, in order; read ahead as far as Ray's memory allows.
 
     `texts` and `load` run in the workers, each of which takes `gpus` of Ray's GPUs. Without the environment variable
     RAY_ADDRESS, which names a cluster, Ray is started on this machine and can be reached only from it. Raises
-    MissingExtraError without Ray, LinkerError if it does not start or has too few GPUs, or a worker's encoder fails
-    or has another fingerprint than `encoder`.
+    MissingExtraError without Ray, LinkerError if Ray does not start or has too few GPUs, or if a worker's encoder fails
+    or its fingerprint differs from that of `encoder`.
     """
     ray = imported()
     with joined(ray):

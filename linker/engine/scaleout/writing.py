@@ -24,7 +24,7 @@ from linker.base.errors import LinkerError
 from linker.encoders.interface import Encoder
 from linker.engine.scaleout.cluster import check_gpus, failure, imported, joined, loaded, workers
 
-PATIENCE = 60.0  # seconds without a finished batch after which the machines are counted again
+PATIENCE = 60.0  # seconds without a finished batch after which the workers are counted again
 AHEAD = 2  # batches in flight per worker
 RETRIES = 20  # attempts at a batch after its worker or machine has died
 
@@ -42,7 +42,7 @@ class WorkerBuild:
 
 
 class RaySender:
-    """Hands batches to Ray's workers, far enough ahead that no worker waits; `workers` is their number."""
+    """Hands batches to Ray's workers, far enough ahead that no worker waits; `workers` counts the workers."""
 
     def __init__(self, ray: Any, job: WorkerBuild) -> None:
         self._ray, self._job, self._gpus = ray, ray.put(job), job.gpus
@@ -77,14 +77,14 @@ class RaySender:
             raise failure(error) from error
 
     def close(self) -> None:
-        """Abandon the batches that nobody is waiting for."""
+        """Cancel the batches that are still in flight."""
         for batch in self._pending:
             self._ray.cancel(batch, force=True)
 
 
 @contextlib.contextmanager
 def by_many(writer: RemoteWriter, load: Callable[[], Encoder] | None, gpus: float = 0) -> Iterator[RaySender]:
-    """Within the context, let Ray's workers encode and send documents that a build's writer gets without vectors.
+    """Within the context, have Ray's workers encode and send the documents that a build passes to its writer.
 
     Each worker takes `gpus` of Ray's GPUs. Without the environment variable RAY_ADDRESS, which names a cluster, Ray
     is started on this machine and can be reached only from it. Raises MissingExtraError without Ray, LinkerError if

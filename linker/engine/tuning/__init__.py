@@ -1,4 +1,4 @@
-"""Choosing how an index is searched, on judged queries: `linker index tune`."""
+"""Choose how an index is searched, by means of judged queries: `linker index tune`."""
 
 from linker.engine.tuning.choice import Tuning, tune
 from linker.engine.tuning.measures import MEASURES, Lead, find_relevant

@@ -4,13 +4,14 @@ A choice has to beat the untuned default: hybrid search with the fusion chosen o
 retriever. The gain of a choice is measured by cross-validation over the queries: in each of ten folds the best
 setting of the other nine answers the fold's queries, so no query judges a setting that it helped to choose. Then
 
-- the best hybrid replaces the default if its lead out of fold exceeds one standard error (`HYBRID_CERTAINTY`). On 30
-  judged queries, the setting that is best on all of them loses .004 to .010 of mean reciprocal rank on others, and
-  this rule .001 to .002; with 400 or more it gains (benchmarks/results/tuning.json);
+- the best hybrid setting replaces the default if its lead out of fold exceeds one standard error
+  (`HYBRID_CERTAINTY`). With 30 judged queries, always taking the setting that is best on them loses .004 to .010 of
+  mean reciprocal rank on other queries, and this rule loses .001 to .002; with 400 or more, the rule gains
+  (benchmarks/results/tuning.json);
 - k1, b and k3 of BM25 and the weights of its fields are chosen first, one after the other, by BM25's own ranking, if
-  that gains one standard error out of fold; the hybrids then use these parameters, and each fold chooses its own;
-- one retriever alone replaces it only if its lead exceeds two standard errors (`SINGLE_CERTAINTY`) and no hybrid is
-  ahead of it: a few judged queries rarely show what the other retriever finds for the rest.
+  that gains one standard error out of fold; hybrid settings then use these parameters, and each fold chooses its own;
+- a single retriever replaces the default only if its lead exceeds two standard errors (`SINGLE_CERTAINTY`) and no
+  hybrid setting beats it: a few judged queries rarely show what the other retriever would find for other queries.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from linker.engine.tuning.settings import SearchSetting, Setting, Trials, candid
 from linker.evaluation.significance import fold_numbers
 
 FOLDS = 10
-# queries on which two settings differ: with fewer, a sign test cannot tell three wins in four from chance
+# Minimum number of queries on which two settings differ: with fewer, a sign test cannot tell 3 wins in 4 from chance.
 FEW = 20
 
 
@@ -99,7 +100,7 @@ def tune(
     fusion weights are in that order. `relevant` holds each query's relevant rows; −1 stands for a relevant document
     missing from the index: it is counted but never found. Every query counts; one without relevant rows scores 0.
     `seed` divides the queries into folds; with `parameters`, BM25's parameters are chosen, too. Ties go to the
-    default, then to the plainer hybrid. Raises InputError if the measure is unknown, or there is no retriever or no
+    default, then to the simpler fusion. Raises InputError if the measure is unknown, or there is no retriever or no
     relevant document.
     """
     _check(bm25, dense, relevant, measure)
@@ -153,10 +154,10 @@ def choose(
     folds: Int64Array,
     parameters: Parameters = lambda queries: None,
 ) -> TuningChoice:
-    """Return the choice by the rules at the top of this module; the first of `hybrids` is the default.
+    """Choose by the rules at the top of this module; the first of `hybrids` is the default.
 
-    `folds`, int64 [Q], is the fold of each query; `parameters` chooses BM25's parameters on some of the queries. An
-    index with one retriever has it as its default, and no `singles`.
+    `folds`, int64 [Q], is the fold of each query; `parameters` chooses BM25's parameters on some of the queries. If
+    the index has only one retriever, `hybrids` has that one as the default, and `singles` is empty.
     """
     default, everything = hybrids[0], np.ones(len(folds), dtype=bool)
     values = trials.values(default)
@@ -205,7 +206,7 @@ def _reason(chosen: Setting, default: Setting, lead: Lead) -> str:
             f"the default ({default}) is kept: the best other leads it by {lead} out of fold, which is not more "
             f"than {HYBRID_CERTAINTY:g} standard error"
         )
-    return f"the default ({default}) is kept: choosing another setting changes {lead} out of fold"
+    return f"the default ({default}) is kept: choosing another setting gains {lead} out of fold"
 
 
 def _saturation(trials: Trials, settings: Sequence[Setting]) -> tuple[int, tuple[str, ...]]:

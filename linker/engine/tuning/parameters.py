@@ -1,4 +1,4 @@
-"""Choosing BM25's parameters and field weights on judged queries, one after the other, by the ranking of BM25 alone."""
+"""Choose BM25's parameters and field weights on judged queries, one after the other, by the ranking of BM25 alone."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ GRID: Mapping[str, tuple[float, ...]] = {
     "k3": (0.0, 1.0, 4.0, math.inf),
 }
 FIELD_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # weights tried for each field, if an index has several
-# Parameters chosen on the marked queries; None: the index's.
+# Returns the parameters chosen on the marked queries, or None for the index's own.
 Parameters = Callable[[BoolArray], Bm25Parameters | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Bm25Search:
-    """How to search with other parameters: `search` returns the ranking of the judged queries.
+    """A search with any BM25 parameters: `search` returns the rankings of the judged queries.
 
-    `current` are the parameters of the index. `grid` holds the values to try, which may leave out a parameter.
+    `current` are the parameters of the index. `grid` has the values to try; it may leave out a parameter.
     """
 
     search: Callable[[Bm25Parameters], Ranking]
@@ -42,7 +42,7 @@ class Bm25Search:
 
     @classmethod
     def of(cls, hybrid: HybridIndex, manifest: Manifest, texts: Sequence[str]) -> Self | None:
-        """Return the search of an index for texts; None without BM25. On a server, only k3 can differ per query."""
+        """Return the search of an index for `texts`; None without BM25. On a server, only k3 can change per query."""
         text, depth = hybrid.text, hybrid.settings.depth
         if text is None:
             return None

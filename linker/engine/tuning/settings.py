@@ -16,13 +16,13 @@ from indexes.interface import RowArray
 from indexes.text.parameters import Bm25Parameters
 from linker.engine.tuning.measures import evaluate
 
-WEIGHTS = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1, 0.9)  # weights of the dense retriever, plainest first
-COSINE_WEIGHTS = (1.0, 0.5, 1.5, 2.0, 0.25, 0.75, 2.5, 3.0)  # weights of a cosine added to BM25 / its maximum
+WEIGHTS = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1, 0.9)  # weights of the dense retriever, simplest first
+COSINE_WEIGHTS = (1.0, 0.5, 1.5, 2.0, 0.25, 0.75, 2.5, 3.0)  # of a cosine added to BM25 / its maximum
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A way to search: the mode, the fusion (for a hybrid), and BM25's parameters (None: the index's)."""
+    """A way to search: the mode, the fusion (of a hybrid mode), and BM25's parameters (None: the index's)."""
 
     mode: Mode
     fusion: Fusion | None = None
@@ -44,7 +44,7 @@ def _shown(bm25: Bm25Parameters) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SearchSetting:
-    """A way to search, with its mean value by measure."""
+    """A way to search, with the mean value of each measure."""
 
     mode: Mode
     fusion: Fusion | None
@@ -62,7 +62,7 @@ class SearchSetting:
 
 
 def fusions() -> list[Fusion]:
-    """Return the hybrids to try, the plainest first."""
+    """Return the fusion settings to try, the simplest first."""
     methods: list[tuple[Method, int]] = [
         ("rrf", 60),
         ("rrf", 10),
@@ -92,7 +92,7 @@ def with_parameters(settings: Sequence[Setting], bm25: Bm25Parameters | None) ->
 
 
 class Trials:
-    """The judged queries with the rankings of an index's retrievers; `dense` or `bm25` may be missing."""
+    """The judged queries with the rankings of an index's retrievers, and the value of any setting on them."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Trials:
         measure: str,
         search: Callable[[Bm25Parameters], Ranking] | None = None,
     ) -> None:
-        """Take the rankings with the index's parameters; `search` returns BM25's with other parameters."""
+        """`bm25` and `dense`: rankings with the index's parameters, or None; `search`: BM25's with other parameters."""
         self._search = search
         self.tries_parameters = search is not None
         self._searched: dict[Bm25Parameters, Ranking] = {}

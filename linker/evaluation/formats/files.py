@@ -27,7 +27,7 @@ MAGIC = b"PAR1"
 
 
 def read_run_file(path: Path) -> Entries[float]:
-    """Return the run in a file of any of the formats; `-` is stdin. Raises InputError, MissingExtraError."""
+    """Return the run in a file of any supported format; `-` is stdin. Raises InputError, MissingExtraError."""
     data = _whole(path)
     kind = _kind(_head(path) if data is None else data)
     if kind == "trec":
@@ -36,7 +36,7 @@ def read_run_file(path: Path) -> Entries[float]:
 
 
 def read_qrels_file(path: Path, warn: Callable[[str], None] | None = None) -> Entries[int]:
-    """Return the judgements in a file of any of the formats; `-` is stdin. Raises the same errors as `read_run_file`.
+    """Return the judgements in a file of any supported format; `-` is stdin. Raises the errors of `read_run_file`.
 
     With `warn`, lines of a TREC file that repeat a judgement are dropped with a warning; in JSON and Parquet, a
     repeated judgement is an error.
@@ -96,7 +96,7 @@ def _head(path: Path) -> bytes:
 
 
 def read_json(data: bytes) -> Nested:
-    """Return topic → document → number from JSON, or lines as `search --json` has them. Raises InputError."""
+    """Return topic → document → number from JSON, or from lines as `search --json` prints them. Raises InputError."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as e:
@@ -108,7 +108,7 @@ def read_json(data: bytes) -> Nested:
 
 
 def _is_line(line: str) -> bool:
-    """Return whether a line is a complete object as in JSON lines."""
+    """Return whether a line is the JSON object of one query, as in JSON lines."""
     try:
         value = _parsed(line)
     except InputError:
@@ -153,17 +153,17 @@ def _of_lines(text: str) -> Nested:
             (value.get(n) for n in ("query", "ids", "scores")) if isinstance(value, dict) else (None,) * 3
         )
         if not (isinstance(query, str) and isinstance(ids, list) and isinstance(scores, list)):
-            raise InputError(f"line {number}: no object with query, ids and scores")
+            raise InputError(f"line {number}: expected an object with query, ids and scores")
         if query in nested or len(ids) != len(scores) or len(set(map(str, ids))) != len(ids):
             raise InputError(
-                f"line {number}: query {query!r} or one of its ids repeats, or the scores are missing"
+                f"line {number}: query {query!r} or one of its ids repeats, or there is not one score per id"
             )
         nested[query] = dict(zip(ids, scores, strict=True))
     return _checked(nested)
 
 
 class ArrowTable:
-    """An Arrow table with the part of a data frame's interface that reading needs."""
+    """Wrap an Arrow table so that it has the part of a data frame's interface that `as_run` and `as_qrels` need."""
 
     def __init__(self, table: Any) -> None:
         self._table = table

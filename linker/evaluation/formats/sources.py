@@ -18,7 +18,7 @@ from linker.evaluation.reading.sources import Frame, as_qrels, as_run
 Warn = Callable[[str], None]
 
 
-# A topic's documents: with their scores, as a search returned them, or ids alone, best first.
+# A topic's documents: with their scores, as the Hits of a search, or as ids only, best first.
 Ranked: TypeAlias = Mapping[str, float] | Hits | Sequence[str]
 # Triples (topic, document, score), or objects with `query_id`, `doc_id` and `score`, such as ir_measures' ScoredDoc.
 Triples: TypeAlias = Iterable[tuple[Any, ...]]
@@ -49,7 +49,7 @@ def load_qrels(qrels: QrelsLike, warn: Warn | None = None) -> Entries[int]:
 
 
 def _scored(ranked: Any) -> Any:
-    """Return a topic's documents with their scores; a list of ids has descending ranks as scores."""
+    """Return a topic's documents with their scores; a list of ids gets descending scores."""
     if isinstance(ranked, Hits):
         return dict(zip(ranked.ids, ranked.scores.tolist(), strict=True))
     if isinstance(ranked, Sequence) and not isinstance(ranked, str | bytes):

@@ -1,4 +1,4 @@
-"""Runs written in the formats that other tools read."""
+"""Write runs in the formats that other tools read."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def write_run_as(
 ) -> None:
     """Write (topic, n document ids, scores [n]) to a file, atomically, or to stdout (`-`); ".gz" is compressed.
 
-    `kind` None: by the file's name. ranx and pytrec_eval use the same JSON; only TREC's format holds the run's name.
-    Raises InputError as `write_run` does, MissingExtraError for Parquet without its extra.
+    `kind` None: by the file's name. ranx and pytrec_eval use the same JSON; only TREC's format contains the run's name.
+    Raises the InputErrors of `write_run`, MissingExtraError for Parquet without its extra.
     """
     kind, where = kind or format_of(path), "the run" if path == STDIO else str(path)
     if kind == "parquet" and path == STDIO and sys.stdout.isatty():
@@ -61,7 +61,7 @@ def _dumped(nested: dict[str, dict[str, float]], kind: RunFormat) -> bytes:
 
 
 def _nested(run: Iterable[Topic], where: str) -> dict[str, dict[str, float]]:
-    """Return topic → document → score, in the run's order. Raises InputError as `write_run` does."""
+    """Return topic → document → score, in the run's order. Raises the InputErrors of `write_run`."""
     nested: dict[str, dict[str, float]] = {}
     for topic, ids, scores in run:
         values: list[Any] = np.asarray(scores, np.float64).tolist()
@@ -69,7 +69,7 @@ def _nested(run: Iterable[Topic], where: str) -> dict[str, dict[str, float]]:
             raise InputError(f"{where}: topic {topic!r} is given twice")
         if len(ids) != len(values) or len(set(ids)) < len(ids) or not np.isfinite(values).all():
             raise InputError(
-                f"{where}: topic {topic!r} needs distinct documents and one score per document, which is finite"
+                f"{where}: topic {topic!r} needs distinct documents and one finite score per document"
             )
         nested[topic] = dict(zip(ids, values, strict=True))
     return nested

@@ -1,3 +1,3 @@
-"""Fast reading of judgements and runs in TREC's formats, with exactly trec_eval's results."""
+"""Read judgements and runs in TREC's formats, fast and exactly as trec_eval does."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Splitting a text file into columns with numpy, one block of lines at a time."""
+"""Split a text file into columns with numpy, one block of lines at a time."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _checked(buffer: Bytes, path: PathLike) -> Bytes:
 class Block:
     """Lines split into columns: offsets of the separators `before` and `after` each field, int64 [rows, columns].
 
-    Offsets count from `base` in `buffer`; `line` is the first row's line number, or those of all rows, int64 [rows].
+    Offsets count from `base` in `buffer`; `line`: the line number of the first row, or of each row, int64 [rows].
     """
 
     buffer: Bytes
@@ -107,8 +107,8 @@ def lines(
     """Yield the text from offset `begin`, where `line` starts, as blocks of rows of `columns` columns.
 
     `buffer`: uint8 [n], as `load` returns it. A line may have up to `most` columns (None: any number); the ones after
-    `columns` are dropped. Raises InputError naming a line with another column count; `wanted` describes the expected
-    columns.
+    `columns` are dropped. Raises InputError, which names a line with the wrong number of columns and, from `wanted`,
+    the expected columns.
     """
     end = len(buffer) - PAD
     while begin < end:
@@ -138,7 +138,7 @@ def line_end(buffer: Bytes, stop: int) -> int:
 def _regular(
     text: Bytes, newlines: int, columns: int, line: int
 ) -> tuple[Int64Array, Int64Array, int] | None:
-    """Split lines of exactly `columns` columns, separated by one blank or tab; return None for any others."""
+    """Split lines of exactly `columns` columns, separated by one blank or tab; return None if any line differs."""
     edge = text <= _BLANK
     edges = np.flatnonzero(edge)
     gaps = np.count_nonzero(text[1:] == _BLANK)
@@ -157,7 +157,7 @@ def _regular(
 def _irregular(
     text: Bytes, rule: tuple[int, int | None, str], path: str, first: int
 ) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """Split any lines and skip blank ones. Raises InputError if the column count is wrong."""
+    """Split lines with any white space and skip blank ones. Raises InputError if the number of columns is wrong."""
     columns, most, wanted = rule
     edges = np.concatenate(([0], np.flatnonzero(_SPACE[text[1:]]) + 1))
     line = np.concatenate(([0], np.cumsum(text[edges[1:-1]] == _NEWLINE)))

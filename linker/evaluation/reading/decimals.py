@@ -1,8 +1,8 @@
-"""Parsing of byte fields as doubles, rounded as C's `strtod` rounds: plain decimals, sixteen bytes at a time.
+"""Parse byte fields as doubles, rounded as C's `strtod` rounds them: plain decimals, sixteen bytes at a time.
 
 A number of at most 15 digits and a power of ten up to 10^15 are exact doubles, so a single division rounds correctly
 (Clinger, "How to read floating point numbers accurately", PLDI 1990). Python's `float` reads all other fields, one by
-one. Words hold characters as in memory, the first one in the lowest byte; numpy's shift by 64 bits or more gives 0.
+one. A `Words` array has eight characters per uint64, the first in the lowest byte; shifts by 64 bits or more give 0.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _without_sign(low: Words, high: Words, negative: BoolArray) -> Words:
 
 
 def _without_point(low: Words, high: Words) -> tuple[Words, Words, Int64Array]:
-    """Remove the first point in the first word; also return how many characters precede it, 8 if there is none."""
+    """Remove the first point in `low`; also return how many characters precede it (8 if there is none)."""
     other = low ^ _POINTS  # a point becomes a zero byte
     point = other - _ONES
     point &= ~other

@@ -20,8 +20,8 @@ from linker.evaluation.reading.hashing import HashTable
 
 Value = TypeVar("Value", float, int)  # a run's score, a judgement's relevance
 _MIX = np.uint64(0xD6E8FEB86659FD93)
-_SHORT = 16  # up to this many rows of a topic are compared pairwise
-_CHUNK = 1 << 15  # rows whose hash table fits in the processor's cache
+_SHORT = 16  # maximum rows of a topic for comparing them pairwise
+_CHUNK = 1 << 15  # number of rows whose hash table fits in the processor's cache
 _none = np.empty(0, np.int64)
 
 
@@ -29,7 +29,7 @@ _none = np.empty(0, np.int64)
 class RowSource:
     """Where rows came from, for messages: a file's name and the line of each row, or just a name.
 
-    `blocks`: the first row of each block, and its line number or those of all rows in the block, int64.
+    `blocks`: the first row of each block, and the line number of that row or, int64, of each row in the block.
     """
 
     name: str
@@ -44,7 +44,7 @@ class RowSource:
         return self.name
 
     def part(self, rows: Int64Array, total: int) -> RowSource:
-        """Return the source of a selection of rows, int64, out of a file's `total` rows."""
+        """Return the source of the selected `rows`, int64, of a file with `total` rows."""
         ends = [*(first for first, _ in self.blocks[1:]), total]
         lines = [
             np.arange(line, line + end - first) if isinstance(line, int) else line
@@ -79,7 +79,7 @@ def starts_of(topic: Int64Array) -> Int64Array:
 
 
 def repeats_text(place: str, first: str, topic: str, document: str, count: int) -> str:
-    """Return the warning about dropped lines: where the first one is, which line it repeats, and their number."""
+    """Return the warning about `count` dropped lines: where the first one is, and which line it repeats."""
     return (
         f"{place}: repeats the judgement in {first} (topic {topic!r}, document {document!r}): "
         f"dropped {count} repeated {'line' if count == 1 else 'lines, of which this is the first'}"
@@ -114,7 +114,7 @@ class Entries(Mapping[str, dict[str, Value]]):
         warn: Callable[[str], None] | None = None,
         **more: Any,
     ) -> Entries[Value]:
-        """Return the entries; a group is a stretch of rows of one topic, with its id in `groups` and `lengths` [g].
+        """Return the entries; adjacent rows of a topic form a group: `groups` has its topic id, `lengths` [g] its size.
 
         Raises InputError naming both lines if a document repeats within a topic. With `warn`, rows that repeat an
         earlier one with the same value are dropped instead, and `warn` gets one message about all of them.
@@ -132,7 +132,7 @@ class Entries(Mapping[str, dict[str, Value]]):
         return entries._without([row for row, _ in repeats])
 
     def _suspects(self) -> Int64Array:
-        """Return the rows whose hash repeats within their topic, ascending."""
+        """Return the rows whose document hash repeats within their topic, ascending."""
         edges = np.append(starts_of(self.topic), len(self.topic))
         whole = len(edges) == len(self.topics) + 1  # the rows of every topic are adjacent
         longest: int = np.diff(edges).max()
@@ -185,7 +185,7 @@ class Entries(Mapping[str, dict[str, Value]]):
         )  # fmt: skip
 
     def _remedy(self, first: int, row: int) -> str:
-        """Return the end of the message: where the other line is, whether the two agree, and which to delete."""
+        """Return the end of the error message: where the other line is, whether the two agree, and which to delete."""
         what = "score" if self.kind == "run" else "relevance"
         before, here = (f"{number:.9g}" for number in self.numbers[[first, row]].tolist())
         where = f", first in {self.source.place(first)}" if self.source.blocks else ""

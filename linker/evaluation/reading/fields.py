@@ -1,6 +1,6 @@
 """Byte fields in one buffer, processed eight bytes at a time, without making Python strings of ten million ids.
 
-A field is a start and a length. Fields hold no NUL byte, so that zero-padded words compare like C strings.
+A field is a start and a length. Fields contain no NUL byte, so that zero-padded words compare like C strings.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Index = Int64Array | BoolArray | slice
 
 PAD = 16  # zero bytes on either side of the text, so that words can be loaded across its edges
 _WORD = np.dtype("<u8")
-_FIRST = np.array([(1 << (8 * k)) - 1 for k in range(9)], np.uint64)  # keeps the first k bytes
+_FIRST = np.array([(1 << (8 * k)) - 1 for k in range(9)], np.uint64)  # masks that keep the first k bytes
 _STEP = 0xD1342543DE82EF95  # odd, so that its powers are too
 
 
@@ -34,7 +34,7 @@ class Fields:
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> Fields:
-        """Return strings as fields; the caller makes sure that none holds a NUL."""
+        """Return strings as fields; the caller makes sure that none contains a NUL."""
         joined = ("\0".join(texts) + "\0").encode("utf-8", "surrogateescape") if texts else b""
         buffer = padded(joined)
         end = np.flatnonzero(buffer[PAD : PAD + len(joined)] == 0) + PAD
@@ -53,7 +53,7 @@ class Fields:
         return pairs[::2], pairs[1::2]
 
     def words(self) -> Iterator[tuple[Index, Words]]:
-        """Yield, for each word position, the rows [r] that (perhaps) have a word there, and the words, zero-padded."""
+        """Yield, for each word position, the rows [r] of the fields that may reach it, and their zero-padded words."""
         rows: Index = slice(None)
         here = self
         while len(here):

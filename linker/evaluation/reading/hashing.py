@@ -12,7 +12,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class HashTable:
-    """A map from `keys`, uint64 [n], to rows. `repeated`, int64: rows that `find` never returns, since a key repeats.
+    """A map from `keys`, uint64 [n], to rows; `repeated`, int64: rows whose key `find` maps to another row.
 
     In each round, every key writes its row into a slot; rows that were overwritten go into the next, smaller round.
     """
@@ -36,7 +36,7 @@ class HashTable:
         self.repeated: Int64Array = np.concatenate([*repeated, rows]).astype(np.int64)
 
     def find(self, keys: Words) -> Int64Array:
-        """Return the row of each key, int64 [m], for `keys`, uint64 [m]; −1 if the table lacks it."""
+        """Return the row of each key, int64 [m], for `keys`, uint64 [m]; −1 for a key that is not in the table."""
         result = np.full(len(keys), -1, np.int64)
         pending = np.arange(len(keys))
         for number, table in enumerate(self._rounds):

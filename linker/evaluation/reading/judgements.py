@@ -1,4 +1,4 @@
-"""Judgements to choose or learn from: from several files, with repeated lines allowed."""
+"""Read judgements for tuning or training from several files, in which lines may repeat."""
 
 from __future__ import annotations
 

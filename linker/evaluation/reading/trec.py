@@ -1,4 +1,4 @@
-"""Reading and writing of TREC runs and judgements; malformed files are errors that name the line."""
+"""Read and write TREC runs and judgements; the error for a malformed file names the line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_run(path: PathLike) -> Entries[float]:
 
 
 def run_of(buffer: Bytes, name: str) -> Entries[float]:
-    """Return the run in the text of the file `name`, uint8 [n], as `load` returns it. Raises as `read_run` does."""
+    """Return the run in `buffer`, the text of the file `name` as `load` returns it. Raises the errors of `read_run`."""
     rows, label = _Rows(buffer, name), [""]
     for block in lines(buffer, name, 6, None, _RUN_COLUMNS):
         rows.add(block, 2, _scores(block, name))
@@ -54,7 +54,7 @@ def read_qrels(path: PathLike, *, warn: Callable[[str], None] | None = None) -> 
 
 
 def qrels_of(buffer: Bytes, name: str, warn: Callable[[str], None] | None = None) -> Entries[int]:
-    """Return the judgements in the text of the file `name`, uint8 [n], as `load` returns it; like `read_qrels`."""
+    """Return the judgements in `buffer`, the text of the file `name` as `load` returns it, as `read_qrels` does."""
     header, rows = _beir_header(buffer, name), _Rows(buffer, name)
     columns, wanted = (3, "query-id corpus-id score") if header else (4, _QRELS_COLUMNS)
     for block in lines(buffer, name, columns, columns, wanted, header or PAD, 1 + bool(header)):
@@ -69,7 +69,7 @@ def write_run(
 
     Scores are printed with nine significant digits. Lines are in the order in which trec_eval ranks the printed run:
     by score, then by document id in byte order, both descending. Raises InputError if a score is NaN, an id is empty,
-    holds white space or repeats, ids and scores differ in number, or the file cannot be written.
+    contains white space or repeats, ids and scores differ in number, or the file cannot be written.
     """
     with replacing_file(Path(path)) as out:
         for line in run_lines(run, name, str(path)):
@@ -79,7 +79,7 @@ def write_run(
 def run_lines(
     run: Iterable[tuple[str, Sequence[str], npt.ArrayLike]], name: str = "linker", where: str = "the run"
 ) -> Iterator[str]:
-    """Yield a TREC run's lines as `write_run` writes them; errors begin with `where`. Raises as `write_run` does."""
+    """Yield a TREC run's lines as `write_run` writes them, with the same errors, which begin with `where`."""
     seen = set[str]()
     _check_column(name, "run name", where)
     for topic, ids, scores in run:
@@ -93,7 +93,7 @@ def _run_lines(topic: str, ids: Sequence[str], scores: npt.ArrayLike, name: str,
     printed = [f"{score:.9g}" for score in np.asarray(scores, np.float64).tolist()]
     if len(ids) != len(printed) or "nan" in printed or len(set(ids)) != len(ids):
         raise InputError(
-            f"{path}: topic {topic!r} needs distinct documents and one score per document, which is not NaN"
+            f"{path}: topic {topic!r} needs distinct documents and one score, not NaN, per document"
         )
     for text in (topic, *ids):
         _check_column(text, "id", path)
@@ -109,7 +109,7 @@ def _in_bytes(text: str) -> bytes:
 def _check_column(text: str, what: str, path: str) -> None:
     if not isinstance(text, str) or not text or "\0" in text or len(_in_bytes(text).split()) != 1:
         raise InputError(
-            f"{path}: {what} {text!r} is empty or holds white space: a TREC column cannot carry it"
+            f"{path}: {what} {text!r} is empty or contains white space, so it cannot be a TREC column"
         )
 
 
@@ -151,7 +151,7 @@ def _relevances(block: Block, path: str) -> Float64Array:
 
 
 def _beir_header(buffer: Bytes, path: str) -> int:
-    """Return the offset after BEIR's header line, or 0 for another file."""
+    """Return the offset after BEIR's header line, or 0 if the file is not in BEIR's format."""
     stop = line_end(buffer, PAD + 1)
     cells = buffer[PAD:stop].tobytes().split()
     if len(cells) != 3:
@@ -165,7 +165,7 @@ def _beir_header(buffer: Bytes, path: str) -> int:
 
 
 class _Rows:
-    """The columns of all lines (document, its hash, value, line number), and the groups of adjacent lines by topic."""
+    """Collects the columns of all lines (document, its hash, value, line number) and the groups of adjacent topics."""
 
     def __init__(self, buffer: Bytes, path: str) -> None:
         most = line_count(buffer)  # columns are allocated once and filled block by block

@@ -1,4 +1,4 @@
-"""Write judgements to spreadsheets, JSON lines, TREC files and RIS; the file's suffix decides which."""
+"""Write judgements to spreadsheets, JSON lines, TREC files and RIS; the file's suffix determines the format."""
 
 from __future__ import annotations
 

@@ -82,9 +82,9 @@ class Labelled:
 def labelled(
     documents: Iterable[Document], judgements: Iterable[Judgement], seeds: Iterable[Seed]
 ) -> list[Labelled]:
-    """Return every document with the decision on it; with several seeds, one for which it is relevant suffices.
+    """Return every document with the decision on it: with several seeds, relevant if it is relevant to any.
 
-    Documents that are seeds are relevant prior knowledge, as imported judgements are.
+    Documents that are seeds count as relevant prior knowledge; imported judgements are prior knowledge, too.
     """
     said: dict[str, Judgement] = {
         s.document: Judgement(s.id, s.document, "relevant", phase="prior") for s in seeds if s.document

@@ -1,4 +1,4 @@
-"""Write the user's own spreadsheet again: its columns unchanged, and each row's judgements in additional ones."""
+"""Write the user's own spreadsheet again, with its columns unchanged and its rows' judgements in additional ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from linker.review.exporting.writing import cells_to_csv, cells_to_xlsx
 from linker.review.interface import Judgement, Verdict
 from linker.review.rows.states import Decided
 
-LINE = 200  # characters of a text used as a title
+LINE = 200  # maximum characters of a text that serves as a title
 ADDED = ("verdict", "match", "probability", "reviewer", "time", "note", "match id")
 # If a row has several verdicts, the first of these counts.
 STRENGTH: tuple[Verdict, ...] = ("relevant", "maybe", "not", "skip")
@@ -37,10 +37,10 @@ def of_judgements(
     words: Mapping[str, str],
     chances: Mapping[tuple[str, str], float],
 ) -> dict[str, Sequence[Cell]]:
-    """Return the cells of documents, or of seeds, from a ledger.
+    """Return the additional cells of documents, or of seeds, from a ledger's judgements.
 
-    name_of: the title of a match by its id. words: the names of verdicts. chances: probabilities by seed and id; if
-    one is missing, the judgement's own is used.
+    name_of: returns the title of a match. words: the names of verdicts. chances: probabilities by seed and id; if one
+    is missing, the judgement's own is used.
     """
     given: dict[str, list[Judgement]] = {}
     for judgement in judgements:
@@ -59,7 +59,7 @@ def of_judgements(
 
 
 def of_rows(decided: Iterable[Decided], words: Mapping[str, str]) -> dict[str, Sequence[Cell]]:
-    """Return the cells of seeds in a review that matches rows; `words`: the names of their states."""
+    """Return the additional cells of seeds in a review that matches rows; `words`: the names of row states."""
     given: dict[str, list[Decided]] = {}
     for one in decided:
         given.setdefault(one.row.seed.id, []).append(one)

@@ -38,7 +38,7 @@ class Flow:
     known: int
 
     def boxes(self) -> tuple[tuple[Sequence[str], Sequence[str]], ...]:
-        """Return the steps: the lines of the box for records that continue, and of the box for those removed."""
+        """Return, for each step, the lines of the box for records that continue and of the box for those removed."""
         removed = [
             "Records removed before screening:",
             f"  duplicates (n = {self.copies:,})",

@@ -12,12 +12,12 @@ from indexes.interface import Document
 from linker.corpora.references import METADATA, Fields, known_as
 from linker.review.exporting.rows import ExportRow
 
-# ASReview's words for a label, in a note; "maybe" and "skip" have none.
+# How ASReview writes a label in a note; "maybe" and "skip" have none.
 LABELS = {"relevant": "ASReview_relevant", "not": "ASReview_irrelevant"}
 UNSEEN = "ASReview_not_seen"
 END = "ER  - \r\n\r\n"
-OURS = "linker: "  # a note with the whole record as JSON, so that re-importing loses nothing
-# Metadata with a tag of its own in RIS, by the names that linker reads and some that other files use.
+OURS = "linker: "  # prefix of a note with the whole record as JSON, so that re-importing loses nothing
+# RIS tags of metadata fields, by the names that linker reads and some that other files use.
 TAGS = {name: tags[0] for name, tags in METADATA.items() if name not in ("type", "pages")}
 TAGS |= {"author": "AU", "lang": "LA", "source": "JO"}
 THEIRS = re.compile(r"asreview_(\w+): (.*)")  # a note of ASReview's export, as JSON
@@ -39,7 +39,7 @@ def lines(rows: Iterable[ExportRow]) -> Iterator[str]:
 
 
 def document_lines(document: Document) -> Iterator[str]:
-    """Yield the lines of a document's record, without its end."""
+    """Yield the lines of a document's record, without its last line."""
     yield "TY  - GEN\r\n"
     yield _line("ID", document.id)
     yield _line("TI", document.title or document.text[:200])
@@ -52,7 +52,7 @@ def document_lines(document: Document) -> Iterator[str]:
 
 
 def noted(label: str, time: str, note: str) -> Iterator[str]:
-    """Yield the notes in which ASReview's export states the judgements, and the record's end."""
+    """Yield a judgement's notes as in ASReview's export, and the record's last line."""
     yield _line("N1", label)
     for name, value in (("time", time), ("note", note)):
         if value:
@@ -65,7 +65,7 @@ def _line(tag: str, text: str) -> str:
 
 
 def judged(fields: Fields) -> dict[str, Any]:
-    """Return the judgement in a record of RIS or NBIB, (tag, text) in order: from linker's own note, or a label.
+    """Return the judgement in a RIS or NBIB record, (tag, text) in order: from linker's own note or from a label.
 
     Raises orjson.JSONDecodeError if a note is malformed.
     """

@@ -1,4 +1,4 @@
-"""Judgements next to their seeds and documents, as records and as the rows of one table, and texts as cells."""
+"""Judgements with their seeds and documents, as records or as the rows of a table, and texts as table cells."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from indexes.interface import Document
 from linker.engine.evidence import Span, quoted
 from linker.review.interface import Judgement, Seed
 
-# Spreadsheets take a cell that begins like this as a formula (OWASP, "CSV injection"), also in full-width forms. A cell
-# with apostrophes before such a beginning also gets one more, so that removing one always restores the original.
+# Spreadsheets interpret a cell that begins like this as a formula (OWASP, "CSV injection"), also with full-width signs.
+# A cell with apostrophes before such a beginning also gets one more, so that removing one restores the original.
 FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
-MAX_CELL = 32_767  # UTF-16 units that a cell of XLSX holds
+MAX_CELL = 32_767  # maximum UTF-16 units in a cell of XLSX
 CUT = " … [cut: a cell holds 32,767 characters]"
-# Characters that XML cannot hold, or would change, are written _xHHHH_ (ECMA-376, part 1, 22.9.2.19),
-# and so is text that looks like it.
+# Characters that XML does not allow, or would change, are written _xHHHH_ (ECMA-376, part 1, 22.9.2.19), and so is an
+# underscore that begins such a sequence.
 FORBIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
 ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 Cell = str | int | float | bool | None
@@ -90,7 +90,7 @@ class Documents(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ExportRow:
-    """A judgement, its seed and its document; seed or document is empty if not known.
+    """A judgement, its seed and its document; the seed or document has no text if it is not known.
 
     `passage`: start and end, in the document's text, of the sentence that the seed is about, if they are known.
     """
@@ -101,7 +101,7 @@ class ExportRow:
     passage: Span | None = None
 
     def record(self) -> dict[str, Any]:
-        """Return everything as JSON values: the judgement's fields, then seed and document with their metadata."""
+        """Return the row as JSON values: the judgement's fields, then seed and document with their metadata."""
         return {
             **{name: getattr(self.judgement, name) for name in JUDGED},
             "seed_title": self.seed.title,
@@ -128,7 +128,7 @@ def joined(
 
 
 def table(rows: Callable[[], Iterable[ExportRow]], *, short: bool = False) -> Iterator[Sequence[Cell]]:
-    """Yield the header, then a row of cells for each row from `rows`, which is called again.
+    """Yield the header, then a row of cells for each row from `rows`, which is called twice or more.
 
     First come the judgement and the texts, then the seed's metadata as seed_NAME, then the document's as NAME; a name
     already in use is prefixed with "metadata.". Fields are in order of first appearance, so that columns keep their
@@ -148,7 +148,7 @@ def table(rows: Callable[[], Iterable[ExportRow]], *, short: bool = False) -> It
 
 
 def _stored(rows: Iterable[ExportRow]) -> list[str]:
-    """Return the verdict's column and all columns that are not empty.
+    """Return the names of the verdict's column and of all columns that are not empty.
 
     A column of scores that only repeat the probabilities counts as empty.
     """

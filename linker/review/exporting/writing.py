@@ -22,11 +22,11 @@ from linker.review.exporting.rows import Cell, Documents, ExportRow, escaped, gu
 from linker.review.interface import Judgement, Seed, Verdict
 from linker.review.ledger import Ledger
 
-MAX_ROWS = 1_048_575  # rows that an XLSX sheet holds, not counting its header
-MEASURED = 200  # rows used to set the column widths
+MAX_ROWS = 1_048_575  # maximum rows of an XLSX sheet, not counting its header
+MEASURED = 200  # number of rows from which the column widths are computed
 NARROW, WIDE = 8, 60  # column widths in characters
-EXACT = 10**15  # from here on, numbers are text in XLSX, which keeps 15 digits; post ids have 19
-PAIRS = (".csv", ".xlsx", ".jsonl")  # formats that hold texts as well as verdicts
+EXACT = 10**15  # larger numbers are written as text in XLSX, which keeps 15 digits; post ids have 19
+PAIRS = (".csv", ".xlsx", ".jsonl")  # formats with texts as well as verdicts
 GRADES = {"relevant": 1, "not": 0}  # qrels grades; "maybe" has none and is left out
 
 
@@ -48,7 +48,7 @@ class ExportReport:
 
 @dataclass(slots=True)
 class _Job:
-    """A writer's input: the judgements, a function that returns their rows, and whether CSV begins with a BOM.
+    """The input of a writer: the judgements, a function that returns their rows, and whether CSV begins with a BOM.
 
     `short`: tables lack columns in which nothing was stored.
     """
@@ -73,13 +73,13 @@ def export(
 ) -> ExportReport:
     """Write the current judgements of all or some reviewers, verdicts and seeds; the file's suffix sets the format.
 
-    .csv, .xlsx, .jsonl and .ris hold every judgement with the texts and metadata of seed and document (`documents`:
-    an Engine; None leaves out what only the index knows). .qrels holds one relevance per seed and document, .run the
-    documents in the order they were read (imported ones were not read here). `bom`: CSV begins with a byte order
-    mark, by which Excel recognises UTF-8. With `for_asreview`, .csv, .xlsx and .ris hold every document instead, the
-    unread ones too, as ASReview writes them; .asreview, its project file, always does. .svg and .txt hold the PRISMA
-    flow diagram. Raises InputError if the suffix or the reviewer is unknown, the format cannot hold an id, or the
-    file cannot be written.
+    .csv, .xlsx, .jsonl and .ris get every judgement with the texts and metadata of seed and document (`documents`: an
+    Engine; with None, they lack what only the index contains). .qrels gets one relevance per seed and document, .run
+    the documents in the order in which they were read (without imported ones, which were not read here). `bom`: CSV
+    begins with a byte order mark, by which Excel recognises UTF-8. With `for_asreview`, .csv, .xlsx and .ris get every
+    document instead, including the unread ones, as ASReview writes them; .asreview, its project file, always does. .svg
+    and .txt get the PRISMA flow diagram. Raises InputError if the suffix or the reviewer is unknown, the format cannot
+    represent an id, or the file cannot be written.
     """
     suffix = check_suffix(path)
     if reviewer is not None and reviewer not in (names := ledger.reviewers):
@@ -156,7 +156,7 @@ def _write_csv(job: _Job, file: IO[bytes], _: Path) -> int:
 
 
 def cells_to_csv(rows: Iterable[Sequence[Cell]], file: IO[bytes], *, bom: bool = True) -> None:
-    """Write rows of cells as CSV, in which no spreadsheet takes a cell for a formula."""
+    """Write rows of cells as CSV, in which no spreadsheet mistakes a cell for a formula."""
     text = io.TextIOWrapper(file, "utf-8-sig" if bom else "utf-8", newline="")
     writer = csv.writer(text)
     for cells in rows:
@@ -170,7 +170,7 @@ def _plain(cell: Cell) -> Cell:
 
 def _write_xlsx(job: _Job, file: IO[bytes], path: Path) -> int:
     if len(job.judgements) > MAX_ROWS:
-        raise InputError(f"{path}: a sheet holds {MAX_ROWS:,} rows, not {len(job.judgements):,}: write .csv")
+        raise InputError(f"{path}: XLSX has only {MAX_ROWS:,} rows, not {len(job.judgements):,}: write .csv")
     job.cut = cells_to_xlsx(table(job.rows, short=job.short), file, "judgements")
     return len(job.judgements)
 
@@ -178,7 +178,7 @@ def _write_xlsx(job: _Job, file: IO[bytes], path: Path) -> int:
 def cells_to_xlsx(rows: Iterable[Sequence[Cell]], file: IO[bytes], title: str) -> int:
     """Write a header and rows as a sheet with fitted columns and a filter; return the number of truncated cells.
 
-    Raises InputError if a sheet cannot hold that many rows.
+    Raises InputError if there are too many rows for a sheet.
     """
     from openpyxl import Workbook
     from openpyxl.utils import get_column_letter
@@ -197,7 +197,7 @@ def cells_to_xlsx(rows: Iterable[Sequence[Cell]], file: IO[bytes], title: str) -
     cut = count = 0
     for count, cells in enumerate(itertools.chain(first, rows), start=1):
         if count > MAX_ROWS + 1:
-            raise InputError(f"a sheet holds {MAX_ROWS:,} rows, which are too few here: write .csv")
+            raise InputError(f"more rows than XLSX allows ({MAX_ROWS:,}): write .csv")
         made = [_xlsx_cell(sheet, cell, bold=count == 1) for cell in cells]
         sheet.append([cell for cell, _ in made])
         cut += sum(is_cut for _, is_cut in made)
@@ -207,7 +207,7 @@ def cells_to_xlsx(rows: Iterable[Sequence[Cell]], file: IO[bytes], title: str) -
 
 
 def _xlsx_cell(sheet: Any, cell: Cell, *, bold: bool) -> tuple[Any, bool]:
-    """Return a cell, as text if its value is text, whatever it begins with, and whether it was truncated."""
+    """Return a cell, in which text is never a formula, whatever it begins with, and whether it was truncated."""
     from openpyxl.cell import WriteOnlyCell
     from openpyxl.styles import Font
 

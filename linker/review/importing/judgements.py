@@ -1,4 +1,4 @@
-"""Add the judgements of a file to a ledger; other records go to a quarantine file, with line and reason."""
+"""Add the judgements in a file to a ledger; other records go to a quarantine file, with line and reason."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WORDS: dict[str, Verdict] = {
     ),
 }
 UNREAD = ("", "-1", "-1.0")  # spellings for a document that nobody has judged
-# Names that other tools give a field; the first one in the file counts.
+# Names that other tools give to a field; the first one that the file has counts.
 NAMES = {
     "seed": ("seed", "seed_id", "query", "topic"),
     "id": ("id", "_id", "document", "document_id", "record_id"),
@@ -41,8 +41,8 @@ NAMES = {
     "reviewer": ("reviewer", "asreview_user_name"),
     "time": ("time", "asreview_time"),
 }
-TAG = "asreview_tag_"  # prefix of ASReview's columns that hold 1 where a tag is set
-# Columns of verdicts. Ours and ASReview's hold a reviewer's verdicts; the others may be prior labels of the
+TAG = "asreview_tag_"  # prefix of ASReview's columns, which have a 1 if a tag is set
+# Columns of verdicts. Those of linker and ASReview contain a reviewer's verdicts; the others may be prior labels of the
 # documents, such as those of a benchmark, which ASReview's export keeps next to its own.
 SAID = ("verdict", "asreview_label")
 KNOWN = (
@@ -55,8 +55,8 @@ THEIR_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 def choose(path: Path, records: Iterable[Found], label: str = "") -> Chosen:
     """Return the column of each field; `label` names the column of verdicts.
 
-    Without it, a column of a reviewer's verdicts takes precedence. Raises InputError if no column is called `label`,
-    or if two of equal rank disagree.
+    Without it, a column of a reviewer's verdicts takes precedence. Raises InputError if there is no column `label`, or
+    if two columns of equal precedence disagree.
     """
     columns: dict[str, None] = {}
     apart: dict[tuple[str, str], int] = {}  # pairs of columns that disagree → first such line
@@ -100,9 +100,9 @@ def _verdict(fields: Fields, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """How many judgements were added, how many were in the ledger already, and how many records were not used.
+    """How many judgements were added, how many were already in the ledger, and how many records were not used.
 
-    `quarantined` records could not be used, and are in the file `quarantine`; `unread` documents have no verdict yet.
+    `quarantined` records are invalid, and are in the file `quarantine`; `unread` documents have no verdict yet.
     """
 
     added: int
@@ -125,12 +125,12 @@ def import_judgements(
     label: str = "",
     random: bool = False,
 ) -> ImportReport:
-    """Add the judgements of a file, whose suffix names one of `readers.READERS`, to the ledger, all or none.
+    """Add the judgements in a file, whose suffix selects one of `readers.READERS`, to the ledger, all or none.
 
     They are prior knowledge (phase "prior"), whatever the file says: its order is not evidence in this review. With
     `random`, its documents were drawn at random from all documents of the review, and each was judged ("control").
     `reviewer` and `seed` are used if a record names none; the default `seed` is the ledger's only one. `label` names
-    the column of the verdicts. Judgements that the ledger already holds are not added again. Records that are not
+    the column of the verdicts. Judgements that are already in the ledger are not added again. Records that are not
     judgements go to NAME.quarantine.jsonl next to the ledger; NAME is the file's name. Raises InputError if the file
     cannot be read, its suffix is not known, its columns contradict each other, or the ledger has no such seed.
     """
@@ -232,14 +232,14 @@ def _tags(value: Any) -> tuple[str, ...]:
 
 
 def _set_tags(fields: Fields) -> list[str]:
-    """Return the tags that ASReview's own columns mark as set."""
+    """Return the tags that are set according to ASReview's columns for tags."""
     return [
         n.removeprefix(TAG) for n, value in fields.items() if n.startswith(TAG) and str(value) in ("1", "1.0")
     ]
 
 
 def _identity(judgement: Judgement) -> tuple[object, ...]:
-    """Return a judgement's identity, without its numbers, since XLSX keeps only 16 of their digits."""
+    """Return what identifies a judgement, without its score and probability, of which XLSX keeps only 16 digits."""
     said = (judgement.seed, judgement.id, judgement.reviewer, judgement.verdict)
     return (*said, judgement.time, judgement.note, judgement.tags) if judgement.time else said
 

@@ -1,4 +1,4 @@
-"""Read the records of a file of judgements: each record's values by field name, or why it has none."""
+"""Read the records in a file of judgements: the values of each by field name, or the reason why it is invalid."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from linker.review.exporting import ris
 from linker.review.exporting.rows import unescaped, unguarded
 
 Fields = Mapping[str, Any]
-# number of the record's first line, its bytes, and its fields or why it has none
+# number of the record's first line, its bytes, and its fields or the reason why it is invalid
 Found = tuple[int, bytes, Fields | str]
 
 
 def read_records(path: Path) -> Iterator[Found]:
-    """Yield the records of a file, whose suffix names its format. Raises InputError if the suffix is not known."""
+    """Yield the records in a file, whose suffix determines the format. Raises InputError if the suffix is not known."""
     read = READERS.get(path.suffix.lower())
     if read is None:
         raise InputError(f"cannot tell the format of {path}: its name must end in {', '.join(READERS)}")
@@ -47,7 +47,7 @@ def _read_xlsx(path: Path) -> Iterator[Found]:
 
 
 def _named(path: Path, rows: Iterable[Row], plain: Callable[[str], str]) -> Iterator[Found]:
-    """Name the fields of rows by the header row."""
+    """Yield records whose fields are named by the header row."""
     header: list[str] = []
     for number, raw, fields in rows:
         if isinstance(fields, str):
@@ -104,7 +104,7 @@ def _read_asreview(path: Path) -> Iterator[Found]:
         labels, count = project.labels(), project.records()
     records = [record for _, record in numbered_records(path, Columns())]
     if len(records) != count:
-        raise InputError(f"{path}: its dataset holds {len(records):,} records, but its database {count:,}")
+        raise InputError(f"{path}: its dataset has {len(records):,} records, but its database has {count:,}")
     unread = sorted({*range(count)} - {label.row for label in labels})
     for label in [*labels, *(asreview.Label(row, None, None, "", (), None) for row in unread)]:
         record = records[label.row]

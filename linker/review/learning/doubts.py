@@ -60,11 +60,11 @@ def _looks(tags: Sequence[str]) -> int:
 
 
 def doubted(judged: Sequence[Judgement], scores: Mapping[tuple[str, str], float]) -> list[Doubt]:
-    """Return the verdicts that deserve another look, those that are most probably wrong first.
+    """Return the verdicts that deserve another look, those most probably wrong first.
 
-    These are the least probable of the documents found, listed until the expected share of wrong verdicts among the
-    rest is at most WRONG, and other documents that are relevant with a probability above MISSED. A verdict that has had
-    all LOOKS is not listed. `scores`: by seed and id, from a model that has not seen the verdict.
+    These are, of the documents judged relevant, the least probable ones, until the expected share of wrong verdicts
+    among the others is at most WRONG, and of the other documents, those with a probability above MISSED. A verdict that
+    has had all LOOKS is not listed. `scores`: by seed and id, from a model that has not seen the verdict.
     """
     known = [j for j in judged if (j.seed, j.id) in scores]
     said = np.array([j.relevant for j in known], dtype=bool)
@@ -95,7 +95,7 @@ def chances(
 
 
 def log_odds(p: float) -> float:
-    """Return the log odds of a probability, finite also at 0 and 1."""
+    """Return the log odds of a probability, which are finite even at 0 and 1."""
     p = min(max(p, CERTAIN), 1 - CERTAIN)
     return math.log(p / (1 - p))
 
@@ -123,8 +123,8 @@ def probabilities(votes: Float64Array, scores: Float64Array) -> Float64Array:
 def _fitted(scores: Float64Array, p: Float64Array) -> Float64Array:
     """Return the log odds of relevance by the scores, linear in them and fitted to probabilities p.
 
-    An example counts as relevant with weight p and as irrelevant with weight 1 − p, after Platt's prior (1999), which
-    keeps both away from 0 and 1.
+    A document counts as relevant with weight p and as irrelevant with weight 1 − p, after Platt's correction (1999),
+    which keeps both away from 0 and 1.
     """
     found, others = p.sum(), (1 - p).sum()
     target = p * (found + 1) / (found + 2) + (1 - p) / (others + 2)

@@ -1,4 +1,4 @@
-"""The order that learns: the whole index ranked by a model of the topic, which is retrained as reads grow."""
+"""The order that learns: the whole index is ranked by a model of the topic, which is retrained as reading goes on."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ Label = bool | None  # whether a document is relevant; None if it was judged "ma
 class FeedbackOrder:
     """Continuous active learning: documents the model finds most relevant come first (relevance feedback).
 
-    It starts from the seeds as relevant documents and random ones as presumed irrelevant. It is trained again when
-    reads have grown by the settings' share, on the judgements up to that moment, so that the same judgements always
-    lead to the same model. Without any relevant document, the order is random.
+    The model is first trained on the seeds as relevant and random documents as presumed irrelevant. It is trained again
+    when the number of reads has grown by the settings' share, on the judgements up to that moment, so that the same
+    judgements always lead to the same model. Without any relevant document, the order is random.
     """
 
     degraded = ""
@@ -72,7 +72,7 @@ class FeedbackOrder:
         self._labels: dict[int, Label] = {}  # by row, in the order of reading
         self._taken = np.ones(len(self._rows.ids), dtype=bool)
         self._taken[self._population.rows] = False
-        # reads that the current model is trained on, and reads at which it is due to be trained again
+        # number of reads that the current model was trained on, and number at which it is trained again
         self._trained_on, self._due = 0, 0
         self._scores: Float32Array | None = None
         self._best: deque[int] = deque()
@@ -132,7 +132,7 @@ class FeedbackOrder:
         ]
 
     def _choose(self) -> None:
-        """Put the best rows that are left into `_best`; equal scores come in row order."""
+        """Put the best of the remaining rows into `_best`; ties are in row order."""
         assert self._scores is not None
         left = np.flatnonzero(~self._taken)
         count = min(len(left), self._due - self._trained_on + SPARE)
@@ -149,7 +149,7 @@ class FeedbackOrder:
         return fit(self._examples, training, self._settings, self._seed, vectors=self._uses_vectors())
 
     def _uses_vectors(self) -> bool:
-        """Return whether to use vectors: tested at FIRST, twice FIRST, four times FIRST … judgements."""
+        """Return whether to use vectors, which is tested after FIRST, 2 · FIRST, 4 · FIRST, … judgements."""
         if self._examples.vectors is None or self._trained_on < FIRST:
             return False
         count = FIRST << (self._trained_on // FIRST).bit_length() - 1
@@ -162,7 +162,7 @@ class FeedbackOrder:
     def held_out(self, groups: Mapping[str, str]) -> dict[str, float]:
         """Return, by id, the score of each judged document from a model that has not seen it.
 
-        groups: by id, the representative of a document and its copies, which no model may see either.
+        groups: by id, the representative of a document and its copies, because a model must not see the copies either.
         """
         judged = self._known(len(self._labels))
         ids = {row: self._rows.ids[row] for row, _ in judged}
@@ -207,12 +207,12 @@ class FeedbackOrder:
         return [example for _, example in self._known(self._trained_on)]
 
     def _known(self, count: int) -> list[tuple[int, Example]]:
-        """Return the relevant and other documents among the first `count` reads, by row."""
+        """Return the rows and examples of the relevant and irrelevant documents among the first `count` reads."""
         first = itertools.islice(self._labels.items(), count)
         return [(row, self._example(row, label)) for row, label in first if label is not None]
 
     def _presumed(self) -> list[Example]:
-        """Return random documents as presumed negatives, none if enough were judged negative."""
+        """Return random documents as presumed negatives; none once enough documents have been judged."""
         known = list(self._labels.items())[: self._trained_on]
         if sum(label is not None for _, label in known) >= self._settings.negatives:
             return []

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
     from linker.engine.foreign import Foreign
 
-CACHED = 20_000  # documents whose vectors are cached
+CACHED = 20_000  # maximum documents whose vectors are cached
 FOLDS = 5  # folds of held-out judgements
 SAMPLE = 2048  # approximate number of vectors in a sample
 # scikit-learn's checks take as long as training a small model; here, numbers are finite and parameters valid.
 UNCHECKED = {"assume_finite": True, "skip_parameter_validation": True}
-# The tolerances of scikit-learn's LogisticRegression: tighter ones take three times as long.
+# The tolerances of scikit-learn's LogisticRegression: with tighter ones, training takes three times as long.
 QUICK = {"gtol": 1e-4, "ftol": 64 * np.finfo(float).eps, "maxls": 50, "maxiter": 100}
 
 
@@ -37,7 +37,7 @@ class LearnerSettings:
     text_c, vector_c: C of the SVM and of the logistic regression. vector_weight: the weight of the regression's
     z-score relative to the SVM's value. ratio: total weight of relevant documents relative to all others. presumed:
     weight of a presumed negative relative to a judged one. negatives: how many random documents are presumed negative
-    until as many have been judged negative. growth: the model is retrained when reads have grown by this share.
+    until as many documents have been judged. growth: the model is retrained when reads have grown by this share.
     """
 
     text_c: float = 0.11
@@ -50,7 +50,7 @@ class LearnerSettings:
 
 
 class Examples:
-    """The vectors of documents that a model is trained on, each computed once."""
+    """The vectors of the documents that a model is trained on; each is computed once."""
 
     def __init__(self, foreign: Foreign) -> None:
         collection = self.collection = foreign.collection
@@ -71,7 +71,7 @@ class Examples:
         return self.vectors[:: max(1, len(self.vectors) // SAMPLE)]
 
     def row(self, row: int) -> TextVector:
-        """Return the text of a row of the index as a vector over the columns, one per term."""
+        """Return the text of an index row as a vector over the columns, one per term."""
         if row not in self._known:
             if len(self._known) >= CACHED:
                 self._known.clear()
@@ -79,7 +79,7 @@ class Examples:
         return self._known[row]
 
     def text(self, document: Document) -> TextVector:
-        """Return a document's text as a vector; its terms are columns."""
+        """Return a document's text as a vector whose terms are columns."""
         vector = self.foreign.vector(document)
         columns = []
         for term in vector.terms.tolist():
@@ -118,7 +118,7 @@ def fit(
     *,
     vectors: bool = True,
 ) -> Float32Array:
-    """Return every row's score, float32 [rows], from relevant and other examples; without `vectors`, by text only.
+    """Return the score of every row, float32 [rows], by a model trained on examples; without `vectors`, by text only.
 
     Raises MissingExtraError without scikit-learn.
     """
@@ -135,8 +135,8 @@ def held_out(
 ) -> dict[int, float]:  # fmt: skip
     """Return the score of each judged row from a model that has not seen its fold, by row.
 
-    always: examples that every model sees. judged: rows with their examples, `fold` the fold of each. A fold is skipped
-    if the other examples are all of one class.
+    always: examples that every model is trained on. judged: rows with their examples; fold: the fold of each. A fold is
+    skipped if the other examples are all of one class.
     """
     found = dict[int, float]()
     for number in sorted(set(fold)):
@@ -158,8 +158,8 @@ def vectors_help(
 ) -> bool:
     """Return whether the vectors help to separate held-out judgements, compared with the text alone.
 
-    They help if, with them, the relevant document scores higher in more of the pairs of a relevant and another document
-    of the same fold. always: examples that every model sees.
+    They help if, with them, the relevant document scores higher in more pairs of a relevant and another document of the
+    same fold. always: examples that every model is trained on.
     """
     gain = 0
     for number in range(FOLDS):
@@ -199,7 +199,7 @@ def _text_scores(
 
 
 def _svm(examples: Examples, training: Sequence[Example], settings: LearnerSettings, seed: int) -> AnyArray:
-    """Return the weights of the terms by a linear SVM, float64 [columns known so far]."""
+    """Return a linear SVM's weights of the terms, float64 [columns known so far]."""
     models, (labels, weights) = _models(), _balanced(training, settings)
     svm = models.svm.LinearSVC(loss="squared_hinge", C=settings.text_c, random_state=seed)
     with models.config_context(**UNCHECKED):
@@ -211,7 +211,7 @@ def _svm(examples: Examples, training: Sequence[Example], settings: LearnerSetti
 def _vector_scores(
     examples: Examples, training: Sequence[Example], settings: LearnerSettings
 ) -> Float32Array:
-    """Return the z-scores of all rows by a logistic regression over vectors, float32 [rows]."""
+    """Return the z-scores of all rows under a logistic regression over vectors, float32 [rows]."""
     assert examples.vectors is not None
     values = examples.vectors @ _vector_weights(examples, training, settings)
     values -= values.mean()
@@ -222,7 +222,7 @@ def _vector_scores(
 def _vector_weights(
     examples: Examples, training: Sequence[Example], settings: LearnerSettings
 ) -> Float32Array:
-    """Return the weights of the dimensions by a logistic regression over centred vectors, float32 [dim]."""
+    """Return a logistic regression's weights of the dimensions of centred vectors, float32 [dim]."""
     rows = np.array([e.vector for e in training], dtype=np.float64) - examples.mean
     labels, weights = _balanced(training, settings)
     fitted = logistic.fit(rows, labels, 1 / settings.vector_c, weights=weights, options=QUICK)
@@ -230,7 +230,7 @@ def _vector_weights(
 
 
 def load() -> None:
-    """Load scikit-learn, which takes seconds, before the first model needs it. Raises MissingExtraError."""
+    """Import scikit-learn, which takes seconds, before the first model needs it. Raises MissingExtraError."""
     _models()
 
 

@@ -1,4 +1,4 @@
-"""A match for each row: its candidates and state, links accepted unread, and the table of results."""
+"""Match each row (seed) with a document: its candidates and state, links accepted unread, and the table of results."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Accept the open rows' best candidates unread: an estimate of how many are wrong, and an upper bound.
 
-Two bounds hold with 95 % confidence. With a calibration of the index, half of the error goes to its promise of a
-precision of first candidates (Learn then Test), and half to the number of wrong links that a list of this precision may
-hold by chance. Without a calibration, people check rows drawn at random from those to accept, and the bound is Clopper
-and Pearson's for the remaining rows; the i-th check may err with probability α/2^i, so that checks can be repeated.
+There are two bounds, which hold with 95 % confidence. If the index has a calibration, half of the error goes to its
+guaranteed precision of first candidates (Learn then Test), and half to the number of wrong links that a list of this
+precision may contain by chance. Otherwise, people check rows drawn at random from those to accept, and the bound is
+Clopper and Pearson's for the other rows; the i-th check may err with probability α/2^i, so checks can be repeated.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from linker.review.stopping.bounds import least, most_left
 ALPHA = 0.05
 LEVELS = (0.99, 0.95, 0.9, 0.8)
 LEVEL = 0.95
-MOST_CHECKED = 60  # rows per check; half of the rows if there are fewer than twice as many
+MOST_CHECKED = 60  # maximum rows per check, which takes at most half of the rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Check:
         return [seed for seed, id_ in self.sample if _verdict(rows.get(seed), id_) is None]
 
     def wrong(self, rows: Mapping[str, Row]) -> int:
-        """Return how many of the sample were read and found wrong."""
+        """Return how many links of the sample were judged wrong."""
         return sum(_verdict(rows.get(seed), id_) is False for seed, id_ in self.sample)
 
     def most(self, wrong: int) -> int:
@@ -66,9 +66,9 @@ class Check:
 class Offer:
     """Open rows to accept at a `level`, each with its best candidate: about `expected` are wrong, at most `most`.
 
-    `most` is None if nothing is certified. `held`: the number of calibration links behind the promise. `check`: the
-    check behind the bound, in progress (`under_way`: `unread` rows are left to read, `wrong` were wrong so far),
-    complete, or about to begin.
+    `most` is None if nothing is certified. `held`: the number of calibration links that the guarantee is based on.
+    `check`: the check that the bound is based on, in progress (`under_way`: `unread` rows are left to read, `wrong`
+    were wrong so far), complete, or about to begin.
     """
 
     level: float
@@ -83,7 +83,7 @@ class Offer:
 
 
 def offer(rows: Sequence[Row], matches: Matches, level: float = LEVEL, check: Check | None = None) -> Offer:
-    """Return which rows can be accepted now, under the promise of the index or, without one, by the check.
+    """Return which rows can be accepted now, by the index's guaranteed precision or, without one, by the check.
 
     Raises InputError for a level that is not in LEVELS.
     """
@@ -110,7 +110,7 @@ def drawn(links: Sequence[tuple[Row, Match]], level: float, before: Check | None
 
 
 def _promised(rows: Sequence[Row], level: float, threshold: float, held: int) -> Offer:
-    """Return the offer under a promise, which covers all first candidates above the threshold, even those read."""
+    """Return the offer by a guaranteed precision, which covers all first candidates above the threshold, even read."""
     above = [row for row in rows if row.candidates and row.candidates[0].probability >= threshold]
     links = tuple((r, r.candidates[0]) for r in by_probability(above) if _is_free(r, r.candidates[0].id))
     wrong = sum(_verdict(row, row.candidates[0].id) is False for row in above)

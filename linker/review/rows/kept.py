@@ -1,4 +1,4 @@
-"""The candidates of all rows, found by a job and kept in a file, so that nothing is computed twice."""
+"""The candidates of all rows, found by a job and stored in a file, so that nothing is computed twice."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Matches:
 
     `known`: how many rows had a match when the candidates were computed; the probabilities were learned from these
     rows. `held` and `right`: if the index has a calibration, P(link) of the first candidates of held-out texts, and
-    whether each of them is right.
+    whether each of them is correct.
     """
 
     stamp: str
@@ -41,7 +41,7 @@ class Matches:
     right: tuple[bool, ...] = field(default=())
 
     def promise(self, precision: float, delta: float) -> Promise | None:
-        """Return the threshold that keeps a precision (Learn then Test), or None if none is certified."""
+        """Return the threshold that guarantees a precision (Learn then Test), or None if none is certified."""
         return promise(np.array(self.held), np.array(self.right, bool), precision, delta)
 
 
@@ -79,6 +79,4 @@ def load(path: Path) -> Matches:
             raise ValueError("held")
         return Matches(str(values["stamp"]), rows, int(values["known"]), held, right)
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):
-        raise InputError(
-            f"{path} does not hold the candidates of rows: delete it, and open the page again"
-        ) from None
+        raise InputError(f"{path} is not a file of candidates: delete it, and open the page again") from None

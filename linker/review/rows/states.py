@@ -1,4 +1,4 @@
-"""The state of each row: matched, without a match, or open; its judgements and candidates; the table of decisions."""
+"""The state of each row (matched, without a match, open), its judgements and candidates, and a table of decisions."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ COLUMNS = ("state", "match", "match_title", "match_text", "probability", "how", 
 class Row:
     """A seed with its candidates and their judgements; rows are counted from 1.
 
-    `links`: the judgements that match it, in order, without near copies, which are in `copies`. `rejected`: documents
-    that are not its match. `closed`: the judgement that it has no match. `later`: it was put off.
+    `links`: the judgements that match it, in order, without those on near-duplicates, whose ids are in `copies`.
+    `rejected`: documents that are not its match. `closed`: the judgement that it has no match. `later`: left for
+    later.
     """
 
     number: int
@@ -72,11 +73,11 @@ class Row:
         return f"{self.state} {len(self.rejected)} {' '.join(self.links)}"
 
     def chance(self, id_: str) -> float | None:
-        """Return P(link) of one of its candidates, or None for any other document."""
+        """Return P(link) of a document if it is a candidate, else None."""
         return next((match.probability for match in self.candidates if match.id == id_), None)
 
     def take(self, judgement: Judgement) -> None:
-        """Process a judgement of this seed; pass judgements in order, since the last one counts."""
+        """Process a judgement of this seed; pass judgements in order, because the last one counts."""
         id_, verdict = judgement.id, judgement.verdict
         self.later = verdict == "skip"
         if not id_ and verdict == "not":
@@ -118,7 +119,7 @@ def counts(rows: Iterable[Row]) -> dict[State, int]:
 
 
 def known_links(rows: Iterable[Row]) -> list[tuple[str, str]]:
-    """Return the matches that were read by a person, as seed and document."""
+    """Return the matches that were read by a person, as (seed, document)."""
     return [(row.seed.id, id_) for row in rows for id_, j in row.links.items() if j.phase != "accepted"]
 
 

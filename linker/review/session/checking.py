@@ -1,4 +1,4 @@
-"""Checks before a judgement is stored: each refusal is a sentence that says what is wrong and what to do."""
+"""Checks before a judgement is stored: each error says what is wrong and what to do."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from linker.review.population import Population
 def with_seed(
     candidate: Candidate, seeds: Sequence[Seed], unit: str, beside: Callable[[str], Candidate]
 ) -> Candidate:
-    """Return a candidate with its seed; one that names none gets the most similar seed of a topic, or the only seed.
+    """Return a candidate with its seed; without one, it gets the most similar seed of a topic, or the only seed.
 
-    Raises InputError if the review lacks the seed, or one must be chosen.
+    Raises InputError if the review does not have this seed, or if the seed has to be chosen.
     """
     if candidate.seed in {seed.id for seed in seeds}:
         return candidate

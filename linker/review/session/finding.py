@@ -19,7 +19,7 @@ STOPPED = {
 
 @dataclass(frozen=True, slots=True)
 class FindLimits:
-    """When to stop, in addition to `until`: after `max_read` reads, or when the stopping rule says so (`rule`).
+    """When to stop, in addition to the settings' `until`: after `max_read` reads, or (`rule`) by the stopping rule.
 
     Imported documents are not reads. With `audit`, the audit begins as soon as the rule requires it, and reading ends
     when the rule requires nothing more.
@@ -32,7 +32,7 @@ class FindLimits:
 
 @dataclass(frozen=True, slots=True)
 class FindReport:
-    """How reading ended: documents read and found, out of how many, the last candidate's score, the reason.
+    """How reading ended: documents read and found, out of how many, the last candidate's score, and why it stopped.
 
     If every seed has links of its own, pairs of `seeds` and `documents` are counted; otherwise `seeds` is 0.
     `estimated`, `certified`, `left` and `by_order` are the stopping rule's state (see `StopState`), `reason` its
@@ -63,7 +63,7 @@ class FindReport:
 
     @property
     def what(self) -> str:
-        """All documents, or pairs of seeds and documents, with their numbers."""
+        """The number of documents or, if every seed has links of its own, of pairs, seeds and documents."""
         if not self.seeds:
             return f"{self.population}"
         return f"{self.population} pairs ({self.seeds} seeds, {self.documents} documents)"
@@ -83,7 +83,7 @@ def find(
     limits = limits or FindLimits()
     last: Candidate | None = None
     if limits.rule:
-        review.prepare()  # the rule may ask the order
+        review.prepare()  # the rule may need the order's estimate
     while not (stopped := _enough(review, limits)):
         candidate = review.next(reviewer)
         if candidate is None:

@@ -1,4 +1,4 @@
-"""The method note of a review as it stands."""
+"""The method note and the progress of a review at its current stage."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def note_of(review: Review) -> MethodNote | None:
 def facts_of(review: Review) -> dict[str, Any]:
     """Return a review's progress, as JSON values.
 
-    By the random reads and at the rule's confidence, at most `most` documents are relevant in all, and at most `left`
-    of them are unread; `certified`: the recall that follows. `by_order`: the certificate that assumes something about
-    the order (`OrderCertificate`). `total`: how many are relevant in all by the estimate, between `total_low` and
-    `total_high`. `ahead`: how many irrelevant documents in a row until the rule considers the target reached. Each is
+    According to the random reads, at the rule's confidence, at most `most` documents are relevant in all, and at most
+    `left` of them are unread; `certified`: the recall that follows. `by_order`: the certificate that relies on an
+    assumption about the order (`OrderCertificate`). `total`: the estimated number of relevant documents in all, between
+    `total_low` and `total_high`. `ahead`: reads without a find until the rule considers the target reached. Each is
     None if it is not known. `price` says what certainty would cost. `languages`: see `Review.languages`. `doubts`: the
-    verdicts that deserve another look, those that are most probably wrong first.
+    verdicts that deserve another look, those most probably wrong first.
     """
     progress = review.progress()
     stop = progress.stop
@@ -58,7 +58,7 @@ def _doubt(doubt: Doubt) -> dict[str, Any]:
 
 
 def _reading_pairs(progress: Progress, audited: int) -> Sentence:
-    """Return the numbers read and found if every seed has its own links, with the totals of seeds and documents."""
+    """Return a sentence on what was read and found if every seed has links of its own."""
     counts = {"seeds": progress.seeds, "documents": progress.documents, "found": progress.found}
     if progress.read >= progress.population:
         return say(
@@ -79,7 +79,7 @@ def _reading_pairs(progress: Progress, audited: int) -> Sentence:
 
 
 def note_of_rows(rows: Iterable[Row], documents: int) -> MethodNote | None:
-    """Return the method note for matching rows, which counts rows, or None before the first is decided."""
+    """Return the method note for matching rows, which counts rows instead of documents; None until one is decided."""
     rows = list(rows)
     found, accepted = counts(rows), sum(row.accepted for row in rows)
     if found["open"] == len(rows):

@@ -24,7 +24,7 @@ from linker.review.stopping.rules import Controls
 if TYPE_CHECKING:
     from linker.engine.engine import Engine
 
-CONTROLS = 0  # index of the controls' random order; audits count from 1
+CONTROLS = 0  # number of the random order in which controls are drawn; audits are numbered from 1
 
 
 class Records(Protocol):
@@ -45,14 +45,14 @@ class Records(Protocol):
         """Store judgements, all or none, and return them with their times."""
 
     def undo(self, reviewer: str) -> Judgement | None:
-        """Take back the reviewer's last standing judgement and return it, or None if there is none."""
+        """Undo the reviewer's last standing judgement and return it, or None if there is none."""
 
     def judgements(self, reviewer: str | None = None, *, rows: bool = False) -> Sequence[Judgement]:
         """Return the standing judgements in the order they were made; `rows`: also those of `UNREAD` phases."""
 
 
 class Reading:
-    """The documents a review has read and hands out. Several threads may use it."""
+    """The documents that were read in a review, and those that it hands out next. Several threads may use it."""
 
     def __init__(self, engine: Engine, ledger: Records) -> None:
         self.engine, self.ledger = engine, ledger
@@ -63,7 +63,7 @@ class Reading:
     def refresh(self) -> None:
         """Read seeds, settings and judgements from the ledger again, after another process has changed them.
 
-        Raises InputError if a setting cannot be used.
+        Raises InputError if a setting is invalid.
         """
         with self._lock:
             stored = self.ledger.settings
@@ -93,7 +93,7 @@ class Reading:
         return is_ours and (self.settings.double or not self._tally.is_read(self._key(held)))
 
     def _restart(self) -> None:
-        """Replay this review's standing judgements to the order and a new stopping rule."""
+        """Replay this review's standing judgements into the order and a new stopping rule."""
         standing = counting(self.ledger.judgements(), {seed.id for seed in self.seeds}, self.population)
         rule = make_rule(self.settings, self.population.size, self._order)
         self._tally = Tally(rule, standing, pairs=self.settings.unit == "pairs")
@@ -115,9 +115,9 @@ class Reading:
         return "queue"
 
     def next(self, reviewer: str = "", holder: str = "") -> Candidate | None:
-        """Return the candidate this reader should judge now, the same until judged, or None if none is left.
+        """Return the candidate that this reader should judge now (the same until judged), or None if none is left.
 
-        Nobody else has it open, unless everyone is to judge everything (`double`), or the reader leaves it (see
+        Nobody else gets it, unless two reviewers judge everything (`double`), or the reader's reservation expires (see
         `Reservations`). Skipped documents come last.
         """
         with self._lock:
@@ -128,7 +128,7 @@ class Reading:
             return held
 
     def prepare(self) -> None:
-        """Train the model, or search for all seeds, for which the first `next` would wait. Raises MissingExtraError."""
+        """Train the model, or search for all seeds, before the first `next` asks. Raises MissingExtraError."""
         with self._lock:
             self._order.prepare()
 
@@ -141,12 +141,12 @@ class Reading:
             return True
 
     def seeds_elsewhere(self, holder: str) -> frozenset[str]:
-        """Return the seeds that other readers have open, unless reviewers judge blind."""
+        """Return the seeds that other readers have open; none if two reviewers judge everything blind."""
         with self._lock:
             return frozenset() if self.settings.double else self._open.seeds(holder)
 
     def elsewhere(self, holder: str = "") -> int:
-        """Return how many documents other readers have open; if `next` returns None, no others are left."""
+        """Return how many documents other readers have open; if `next` returns None, only these are left."""
         with self._lock:
             return self._open.others(holder)
 
@@ -191,14 +191,14 @@ class Reading:
         return None
 
     def _reach(self, key: Key) -> None:
-        """Tell the order the verdict on a control that it has now reached by itself; count it for the rule."""
+        """Pass the verdict on a control, which the order has now reached by itself, to the order and to the rule."""
         if control := self._controls.pop(key, None):
             self._order.tell(control)
             if control.relevant:
                 self._tally.rule.update(Read(True, "control", reached=True))
 
     def _drawn(self) -> Candidate | None:
-        """Return a random unread document, the same after a restart: each audit reads in a random order of its own.
+        """Return a random unread document, the same after a restart: each audit has a random order of its own.
 
         Half of an audit's documents are drawn from the front, if the order learns.
         """
@@ -218,7 +218,7 @@ class Reading:
         return self._shown(*drawn, phase=phase) if drawn else None
 
     def _shown(self, seed: str, id_: str, phase: Phase = "queue") -> Candidate:
-        """Return, as a candidate, a document that no order proposed; in a topic, with the most similar seed."""
+        """Return a document that no order proposed as a candidate; in a topic, with the most similar seed."""
         return Candidate(seed or self._nearest.of(self.engine.document(id_).full_text), id_, 0.0, phase=phase)
 
     def beside(self, id_: str) -> Candidate:

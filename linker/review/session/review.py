@@ -33,15 +33,17 @@ class Review(Reading):
     """One review of an index. Several threads may use it, each for its own reader.
 
     The ledger's settings give the unit: in a `topic`, all seeds describe one story, a document is judged once and the
-    order learns from each judgement; with `pairs`, every seed has its own links. If a process dies, only the record of
-    who had which document open is lost. It is kept by `holder`, such as a session of the page, so that readers may
-    change their names and two with the same name get different documents; the holder is by default the reviewer's name.
+    order learns from each judgement; with `pairs`, every seed has links of its own. If a process dies, only the record
+    of who had which document open is lost. That record is kept by `holder`, such as a session of the page, so that
+    readers may change their names, and two with the same name get different documents; by default, the holder is the
+    reviewer's name.
     """
 
     def named(self, id_: str, seed: str) -> Candidate:
-        """Return a document that a reader names, with its seed; in a topic that lacks it, with the most similar seed.
+        """Return a document named by a reader as a candidate, with its seed or, in a topic, with the most similar one.
 
-        Raises InputError if a review of pairs lacks the seed, UnknownIdError if the index lacks the document.
+        Raises InputError if a review of pairs does not have the seed, UnknownIdError if the index does not have the
+        document.
         """
         is_known = self.settings.unit == "pairs" or any(s.id == seed for s in self.seeds)
         candidate = Candidate(seed if is_known else "", id_, 0.0, phase="search")
@@ -73,11 +75,11 @@ class Review(Reading):
     ) -> Progress:
         """Store a verdict, replacing an earlier one on the document, and return the review's progress.
 
-        A document that the review handed out counts as read in the queue or the audit; any other, as found by a
-        search outside the queue. `copies`: near duplicates; the unjudged ones get the same verdict; `undo` takes all
-        of them back. `seen`: the verdict that the reviewer saw on this document, or an empty string; raises
-        JudgedMeanwhileError if it has changed since. Repeating the same verdict stores nothing. A relevant document
-        in an audit ends the audit. Raises InputError if the verdict, the seed or the document does not exist, or the
+        A document that the review handed out counts as read in the queue or the audit; any other counts as found by a
+        search outside the queue. `copies`: ids of near-duplicates; unjudged ones get the same verdict, and one `undo`
+        undoes all. `seen`: the verdict that the reviewer saw on this document, or an empty string; raises
+        JudgedMeanwhileError if it has changed since. Repeating the same verdict stores nothing. A relevant document in
+        an audit ends the audit. Raises InputError if the verdict, the seed or the document does not exist, or the
         ledger cannot be written.
         """
         with self._lock:
@@ -113,16 +115,16 @@ class Review(Reading):
     def say_of_row(
         self, seed: str, verdict: Verdict, reviewer: str = "", note: str = "", holder: str = ""
     ) -> None:
-        """Store that a seed has no match ("not"), or is left for later ("skip"). Raises InputError as `judge` does."""
+        """Store that a seed has no match ("not"), or is left for later ("skip"). Raises the InputErrors of `judge`."""
         with self._lock:
             check_row(seed, verdict, reviewer, self.seeds)
             self._open.take_back(holder or reviewer)
             self.ledger.add_all([Judgement(seed, "", verdict, reviewer, note, phase="row")])
 
     def accept(self, links: Iterable[Candidate], model: str, reviewer: str = "", note: str = "") -> int:
-        """Store links that nobody has read; a single `undo` takes them all back; return how many. Raises InputError.
+        """Store links that nobody has read, and return how many; one `undo` undoes all. Raises InputError as `judge`.
 
-        They count as found only in the rows, and neither in the curve nor in the method note.
+        They count as matches of their rows, but neither in the curve nor in the method note.
         """
         with self._lock:
             links, time = tuple(links), datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -139,7 +141,7 @@ class Review(Reading):
     def _is_repeated(
         self, before: Judgement | None, candidate: Candidate, said: tuple[Verdict, str, str, tuple[str, ...]]
     ) -> bool:
-        """Return whether this judgement was made before: a form may be sent twice."""
+        """Return whether the same judgement was made already, because a form may be sent twice."""
         if before is None:
             return said[0] == self._tally.verdicts.get(self._key(candidate))
         known = (before.verdict, before.reviewer, before.note, before.tags)
@@ -168,9 +170,9 @@ class Review(Reading):
             self._order.tell(judgement)
 
     def undo(self, reviewer: str = "", holder: str = "") -> Judgement | None:
-        """Take back the reviewer's last judgement, with the judgements of copies made together with it.
+        """Undo the reviewer's last judgement, with those on copies that were made together with it.
 
-        Returns it; its document is the next one again. Returns None if the reviewer has judged nothing.
+        Returns the judgement, whose document comes next again, or None if the reviewer has judged nothing.
         """
         with self._lock:
             judgement, holder = None, holder or reviewer
@@ -215,7 +217,7 @@ class Review(Reading):
             self._take_back(holder)
 
     def enough(self) -> str:
-        """Return why to stop by the settings' `until` or by the stopping rule's estimate, or an empty string."""
+        """Return why to stop, by the settings' `until` or the stopping rule's estimate; an empty string to continue."""
         with self._lock:
             until, stop = self.settings.until, self.stop
             if until and not self.settings.per_seed and self._tally.found >= until:
@@ -228,7 +230,7 @@ class Review(Reading):
             return stopping.offer_of(self._tally.rule)
 
     def chances(self) -> dict[tuple[str, str], float]:
-        """Return the probability of each judged document by seed and id, estimated without its own verdict.
+        """Return P(relevant) of each judged document by seed and id, estimated without its own verdict.
 
         If the order learns, its model is trained without the document and its copies; empty if too few are judged.
         If the order does not learn, the probability is that of the index when the document was judged.
@@ -240,16 +242,16 @@ class Review(Reading):
             return chances(judged, self._scores(judged))
 
     def doubts(self) -> list[Doubt]:
-        """Return the verdicts that deserve another look, those that are most probably wrong first.
+        """Return the verdicts that deserve another look, those most probably wrong first.
 
-        They follow from the same scores as `chances`.
+        They are based on the same scores as `chances`.
         """
         with self._lock:
             judged = self._judged()
             return doubted(judged, self._scores(judged))
 
     def _judged(self) -> list[Judgement]:
-        """Return the verdicts "relevant" and "not", one judgement per document, or pair."""
+        """Return one judgement per document, or pair, whose verdict is "relevant" or "not"."""
         return [j for j in self._tally.standing.values() if j.verdict in ("relevant", "not")]
 
     def _scores(self, judged: Sequence[Judgement]) -> dict[tuple[str, str], float]:

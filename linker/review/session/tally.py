@@ -24,8 +24,8 @@ def counting(
 ) -> list[Judgement]:
     """Return the judgements that count in a review of these seeds, in order.
 
-    A document counts if the review could have shown it: this review did not search for others, so counting them as
-    found would overstate recall. A judgement without an order was imported before linker recorded this.
+    A document counts if the review could have shown it: the review did not look for any others, so counting them as
+    found would overstate recall. A judgement without an order was imported before linker recorded imports.
     """
     known = [j for j in judgements if j.seed in seeds or not j.seed]
     inside = population.holds([(j.seed, j.id) for j in known])
@@ -37,7 +37,7 @@ def counting(
 
 
 class Prefix(Sequence[int]):
-    """A view of the numbers that an append-only list holds now, not of those appended later."""
+    """The current content of an append-only list, without later numbers and without a copy."""
 
     def __init__(self, numbers: list[int]) -> None:
         self._numbers, self._count = numbers, len(numbers)
@@ -63,8 +63,8 @@ class Prefix(Sequence[int]):
 class Tally:
     """Standing judgements by document, or by seed and document if every seed has its own links (`pairs`).
 
-    Of two reviewers' judgements of the same document, the later counts, so that whoever settles a conflict decides; the
-    phase and the time at which the document was reached are those of the first.
+    Of two reviewers' judgements of the same document, the later counts, so that whoever resolves a conflict decides;
+    the phase and the position in the order of reading are those of the first.
     """
 
     def __init__(self, rule: Rule[Any], judgements: Iterable[Judgement] = (), *, pairs: bool = False) -> None:
@@ -94,11 +94,11 @@ class Tally:
             self._count(judgement)
 
     def key(self, judgement: Judgement) -> Key:
-        """Return the judgement's key."""
+        """Return the judgement's document and, with `pairs`, its seed."""
         return (judgement.seed if self._pairs else "", judgement.id)
 
     def is_read(self, key: Key) -> bool:
-        """Return whether it was judged rather than skipped."""
+        """Return whether the document with this key was judged rather than skipped."""
         return self.verdicts.get(key, "skip") != "skip"
 
     def add(self, judgement: Judgement) -> bool:
@@ -165,5 +165,5 @@ class Tally:
 
     @property
     def curve(self) -> Prefix:
-        """The number found after each document read here; imported ones count from the point of import."""
+        """The number found after each document read here; imported ones count from the time of import."""
         return Prefix(self._curve)

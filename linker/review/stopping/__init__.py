@@ -1,4 +1,4 @@
-"""When to stop reading: rules by name, the audit of the unread, the cost of certainty, and the method note."""
+"""When to stop reading: stopping rules, the audit of unread documents, the cost of certainty, and the method note."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The audit: random unread documents, read one after another, and the two certificates from all random reads."""
+"""The audit, which reads random unread documents one after another, and the certificates from all random reads."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import math
 from linker.review.interface import AUDITED, RANDOM, Read
 from linker.review.stopping.evidence import BLOCK, FRONT, HALF, Bets
 
-DOUBT = 0.1  # p-value below which the reads contradict the assumption of the certificate by the order
+DOUBT = 0.1  # p-value below which the finds contradict the assumption of the certificate by order
 
 
 class Audit:
     """Audits of unread documents, one after another, and the bound from these and all other random reads.
 
-    An audit ends with its first relevant document or after `size` documents. Judgements from the queue may come in
-    between. The bounds are updated after every random read, but in an audit only at its end. With `by_order`, half of
-    an audit comes from the front of the order, see `Bets`.
+    An audit ends with its first find or after `size` documents. Judgements from the queue may come in between. The
+    bounds are updated after every random read, but in an audit only at its end. With `by_order`, half of an audit's
+    documents come from the front, the top of the order (see `Bets`).
     """
 
     def __init__(self, size: int, alpha: float, target: float, *, by_order: bool = False) -> None:
@@ -24,7 +24,7 @@ class Audit:
         self.evidence = Bets(alpha, target)
         self.order_evidence = Bets(alpha, target, by_order=True)
         self.total_by_order: int | None = None  # like `total`, from `order_evidence`
-        # audited documents from the front, and from anywhere: how many, and how many of them are relevant
+        # numbers of audited documents, and of relevant ones among them: from the front, and from all unread ones
         self.front, self.anywhere = [0, 0], [0, 0]
         self._front_before = 0  # documents from the front in the audits before the last one
         self.count = 0  # audits begun
@@ -39,7 +39,7 @@ class Audit:
         self._hits = 0
 
     def take(self, read: Read, unread: int, found: int) -> None:
-        """Process a judgement; `unread` and `found` are the numbers before it."""
+        """Process a judgement; `unread` and `found` are the numbers of documents before it."""
         if read.phase not in RANDOM and read.phase != "front":
             return
         if read.phase in AUDITED and not self._open:
@@ -72,12 +72,12 @@ class Audit:
 
     @property
     def from_front(self) -> bool:
-        """Whether the audit's next document is drawn from the front of the order, unless all of the front is read."""
+        """Whether the audit's next document comes from the front of the order (if any of the front is unread)."""
         return self.by_order and self._open and self.drawn // BLOCK % 2 == 1
 
     @property
     def is_contradicted(self) -> bool:
-        """Whether the whole order gave too many relevant documents, relative to the front, for the assumption to hold.
+        """Whether draws from anywhere found too many relevant documents, relative to the front, for the assumption.
 
         A document from the front should be relevant at least HALF / FRONT times as often as one from anywhere. Given
         the sum of both, the number of relevant documents from anywhere is then bounded by a binomial distribution.

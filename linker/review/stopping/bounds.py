@@ -19,13 +19,13 @@ def needed(relevant: int, target: float) -> int:
 
 
 def short_of(found: int, target: float) -> int:
-    """Return ⌊r/τ⌋ + 1 − r: the least number of relevant documents left with which `found` would miss the target."""
+    """Return ⌊r/τ⌋ + 1 − r: the least number of relevant documents left that means that the target is missed."""
     return math.floor(found / _exact(target)) + 1 - found
 
 
 @cache
 def _exact(target: float) -> Fraction:
-    """Return the decimal as the user wrote it, so that 57 / .95 is 60 and not slightly less."""
+    """Return a number exactly as the user wrote it in decimals, so that 57 / .95 is 60 and not slightly less."""
     return Fraction(repr(float(target)))
 
 

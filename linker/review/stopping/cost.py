@@ -1,4 +1,4 @@
-"""The cost of certainty: how many random documents certify a given recall, by arithmetic before anything is read."""
+"""The cost of certainty: how many random documents have to be read to certify a recall, computed beforehand."""
 
 from __future__ import annotations
 
@@ -12,20 +12,16 @@ from linker.review.stopping.evidence import Bets, front_reads
 from linker.review.stopping.rule import LEAST_FOUND, Rule, number
 from linker.review.wording import DOCUMENTS, Sentence, joined, say, say_many
 
-EXPECTED = (
-    15,
-    50,
-    100,
-    300,
-)  # number of relevant documents assumed for the price before the first one is found
+EXPECTED = (15, 50, 100, 300)  # numbers of relevant documents for which `outlook` states the cost
 
 
 @functools.lru_cache(maxsize=256)
 def price(unread: int, found: int, target: float, *, alpha: float = 0.05) -> int:
-    """Return how many `unread` documents, read at random and all irrelevant, certify the recall `target`.
+    """Return how many of the `unread` documents have to be read at random, without a find, to certify a recall.
 
-    `found` relevant documents are known; the error is `alpha`, for one look at a sample of fixed size: a lower bound
-    for any certificate without assumptions. It is 0 if so few documents are unread that the recall is already certain.
+    `target`: the recall; `found`: the number of relevant documents known; `alpha`: the error, for one look at a sample
+    of fixed size, so that no certificate without assumptions needs fewer. 0 if so few documents are unread that the
+    recall is already certain.
     """
     short = short_of(found, target)
     if short > unread:
@@ -35,7 +31,7 @@ def price(unread: int, found: int, target: float, *, alpha: float = 0.05) -> int
 
 
 def _priced(prices: Sequence[tuple[float, int]], what: str, *, by_order: bool) -> Sentence:
-    """Return the current cost of a certificate, by target; `what` names the documents, in the plural."""
+    """Return a sentence on the current cost of a certificate for each target; `what` names the documents (plural)."""
     told = [
         say_many(
             "%(num)s more document for a recall ≥ %(target)s",
@@ -60,9 +56,9 @@ def _priced(prices: Sequence[tuple[float, int]], what: str, *, by_order: bool) -
 def outlook(
     population: int, target: float, *, alpha: float = 0.05, what: str = DOCUMENTS, by_order: bool = False
 ) -> Sentence:
-    """Return the cost of certainty, before reading begins, by the number of relevant documents.
+    """Return a sentence on the cost of certainty before reading begins, for several numbers of relevant documents.
 
-    by_order: the cost of the certificate by the order instead.
+    by_order: the cost of the certificate by order (see `OrderCertificate`) instead.
     """
     certain = Bets(alpha, target, by_order=by_order).price
     parts = [
@@ -91,9 +87,9 @@ def outlook(
 class AuditOffer:
     """The offer of an audit: read `size` random documents, and the claim that follows if none of them is relevant.
 
-    `left`: an upper bound on the relevant ones that are then unread; `recall`: a lower bound on the share found, None
-    if too few were found. `price`: how many such documents, all drawn from all unread ones, certify the target recall.
-    `by_order`, `order_price`: recall and price by the order, None if the audit does not use the order.
+    `left`: an upper bound on the relevant documents that are then unread; `recall`: a lower bound on the share found,
+    None if too few were found. `price`: how many such documents, drawn from all unread ones, certify the target recall.
+    `by_order`, `order_price`: recall and price of the certificate by order, None if the audit does not use the order.
     """
 
     size: int
@@ -133,10 +129,10 @@ def _price(rule: Rule[Any], target: float, *, by_order: bool = False) -> int:
 
 
 def price_of(rule: Rule[Any], what: str = DOCUMENTS) -> Sentence:
-    """Return the current cost of certainty in a review; until enough were found for a price, the outlook.
+    """Return a sentence on the current cost of certainty in a review or, while too few are found, the `outlook`.
 
-    If the order learns, the cost of the certificate by the order is added, unless the reads contradict that
-    certificate. Every random read so far counts, so an audit begun early costs less at the end.
+    If the order learns, the cost of the certificate by order is added, unless the reads contradict that certificate.
+    Every random read so far counts, so an audit begun early costs less at the end.
     """
     unread, found = rule.counts.unread, rule.counts.found
     if not unread:

@@ -9,10 +9,10 @@ from math import lgamma
 
 from linker.review.stopping.bounds import least
 
-FIRST = 0.75  # share of the stake bet on no relevant document in any audit
-AGAIN = 1 / 6  # factor by which each relevant document in an audit lowers the stake on no further ones
-KEPT = 0.1  # minimum share of a bet kept if a control is relevant
-# share of the unread documents in the front, and assumed share of the remaining relevant ones there
+FIRST = 0.75  # share of the stake bet on no find in any audit
+AGAIN = 1 / 6  # factor by which each find in an audit lowers the stake on no further find
+KEPT = 0.1  # minimum share of its stake that a bet keeps if a control is relevant
+# the front's share of the unread documents, and its assumed share of the relevant documents left
 FRONT, HALF = 0.05, 0.5
 BLOCK = 25  # audited documents from anywhere, then as many from the front
 HEDGE = (
@@ -26,10 +26,10 @@ SHARE = (1 - FIRST / (1 - AGAIN)) / len(HEDGE)  # share of the whole stake on ea
 
 @dataclass(frozen=True, slots=True)
 class Streak:
-    """A run of irrelevant random reads: the numbers unread and found before it, and the number of reads.
+    """Consecutive random reads without a find: the numbers unread and found before them, and the number of reads.
 
-    share: 1 if they were drawn from all unread ones. Otherwise, `unread` counts those in the front, which is assumed to
-    hold at least this share of the relevant ones left.
+    share: 1 if they were drawn from all unread documents. Otherwise, they were drawn from the front, `unread` counts
+    the documents there, and the front is assumed to contain at least this share of the relevant documents left.
     """
 
     unread: int
@@ -52,7 +52,7 @@ class Streak:
 
 
 def front_of(unread: int) -> int:
-    """Return how many of the unread documents are the front: those that the order puts first."""
+    """Return the size of the front: the unread documents at the top of the order."""
     return math.ceil(FRONT * unread)
 
 
@@ -88,7 +88,7 @@ class Bets:
     def __init__(self, alpha: float, target: float, *, by_order: bool = False) -> None:
         self.alpha, self.target, self.by_order = alpha, target, by_order
         self._runs: list[Streak] = []
-        # the first run after the last relevant document of an audit; the number of such documents
+        # index of the first run after the last find in an audit; number of such finds
         self._since = self._finds = 0
         self._front_reads = 0  # reads from the front in this audit, since its last relevant document
         self._hits: list[int] = []  # numbers found before each relevant control
@@ -96,7 +96,7 @@ class Bets:
     def take(
         self, unread: int, found: int, *, relevant: bool, audit: bool = True, front: bool = False
     ) -> None:
-        """Process a random read; `unread` and `found` are the numbers before it; `front`: it came from the front."""
+        """Process a random read; `unread`, `found`: numbers of documents before it; `front`: drawn from the front."""
         if relevant and audit:
             self._finds, self._since, self._front_reads = self._finds + 1, len(self._runs), 0
             return
@@ -125,7 +125,7 @@ class Bets:
         return bool(self._runs or self._hits or self._finds)
 
     def most(self, unread: int, found: int, more: int = 0, top: int | None = None) -> int:
-        """Return how many documents may be relevant in all, at the confidence 1 − alpha; `top` if that is less.
+        """Return an upper bound on all relevant documents at the confidence 1 − alpha; `top` if that is less.
 
         `unread` and `found` are the current numbers; `more`: after that many further random reads, none of them
         relevant.
@@ -138,12 +138,12 @@ class Bets:
         return least(lambda total: self._refuted(total + 1, then), max(high - step + 1, found), high)
 
     def price(self, unread: int, found: int, short: int) -> int:
-        """Return how many irrelevant random reads would show that fewer than `short` relevant ones are unread."""
+        """Return how many more random reads without a find show that fewer than `short` relevant ones are unread."""
         enough = max(unread - short + 1, 0)
         return least(lambda n: self._refuted(found + short, self._ahead(unread, found, n)), 0, enough)
 
     def _ahead(self, unread: int, found: int, more: int) -> tuple[Streak, ...]:
-        """Return further irrelevant random reads; by the order, half of them are from the front."""
+        """Return `more` further random reads without a find; with `by_order`, half of them are from the front."""
         front = min(front_reads(more), self.front(unread)) if self.by_order else 0
         first = Streak(self.front(unread), found, front, share=HALF)
         return tuple(run for run in (first, Streak(unread, found, more - front)) if run.reads)

@@ -1,11 +1,10 @@
-"""How many links the seeds of a review of pairs have left: a sum of probabilities that are fitted to the reads so far.
+"""How many links the seeds in a review of pairs still have: a sum of probabilities that are fitted to the reads so far.
 
-Each read tells whether a seed's candidate of some value (standard deviations, or log odds of P(link)) at some place was
-a link, and whether the seed had one already. A logistic regression on these, from a prior that a few dozen reads
-outweigh, gives each unread candidate a probability. Their sum is the expected number of links left, with the deviation
-of the sum and the standard error of the fit (delta method). If a seed's list was not fetched to its end, the
-probability beyond depth d is taken to fall with the square of the place, so that as many links are expected there as
-among d candidates like the last one.
+Each read says whether a seed's candidate with some value (standard deviations, or log odds of P(link)) at some rank was
+a link, and whether the seed already had one. A logistic regression on these, from a prior that a few dozen reads
+outweigh, gives each unread candidate a probability. Their sum is the number of links left, with the deviation of the
+sum and the standard error of the fit (delta method). If a seed's list was fetched only to depth d, the probability is
+assumed to fall with the square of the rank from there on, which adds as much as d candidates like the last one.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from indexes.dtypes import BoolArray, Float64Array
 from linker.review.stopping.rule import Estimate, Rule, RuleOptions, number
 from linker.review.wording import say
 
-# Prior of the offset and of the weights of a candidate's value, the logarithm of its place, and whether its seed has a
-# link: their means, and the ridge penalty towards each.
+# Prior of the offset and of the weights of a candidate's value, the logarithm of its rank, and whether its seed has a
+# link: their means, and their ridge penalties.
 PRIOR, FIRMNESS = np.array([0.0, 1.0, 0.0, -1.0]), np.array([0.1, 3.0, 10.0, 0.3])
-ERRORS = 2.0  # standard errors above the expected number
+ERRORS = 2.0  # standard deviations from the expected number to its upper limit
 STEPS = 30
-LEAST_READ, GROWTH = 10, 0.1  # reads before the first fit; share by which they grow until the next one
+LEAST_READ, GROWTH = 10, 0.1  # reads before the first fit; share by which they must grow before the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ class LinksLeft:
 
 
 def described(values: npt.ArrayLike, places: npt.ArrayLike, linked: npt.ArrayLike) -> Float64Array:
-    """Return the inputs [n, 4] of candidates: their values, their places from 1, whether the seed has a link [n]."""
+    """Return the model's inputs [n, 4] for candidates of these values and places (ranks); `linked`: of their seeds."""
     values = np.asarray(values, dtype=np.float64)
     return np.column_stack(
         [np.ones(len(values)), values, np.log(places), np.asarray(linked, dtype=np.float64)]
@@ -53,10 +52,10 @@ def described(values: npt.ArrayLike, places: npt.ArrayLike, linked: npt.ArrayLik
 
 
 class ReadModel:
-    """The log odds that a candidate is a link: linear in the inputs, with `weights` [4]; without reads, the prior's."""
+    """The log odds that a candidate is a link, linear in the inputs; without reads, `weights` [4] are the prior's."""
 
     def __init__(self, inputs: Float64Array, links: BoolArray | Sequence[bool]) -> None:
-        """`links` [n] says which of the reads `inputs` [n, 4] were links."""
+        """Fit the model to reads; `links` [n]: which of those with the `inputs` [n, 4] were links."""
         from scipy.special import expit
 
         wanted, self.weights = np.asarray(links, dtype=np.float64), PRIOR.copy()
@@ -76,9 +75,9 @@ class ReadModel:
         return float(offset + by_value * value + by_place * math.log(place) + by_link * linked)
 
     def left(self, inputs: Float64Array, last: Float64Array, depths: Sequence[int]) -> LinksLeft:
-        """Return how many links are expected among candidates `inputs` [n, 4], and beyond the `last` ones [m, 4].
+        """Return how many links are expected among the candidates `inputs` [n, 4] and beyond the `last` ones [m, 4].
 
-        `depths` [m] are the places of the last ones. The deviation leaves out the links beyond them.
+        `depths` [m] are the ranks of the last ones. The deviation does not include the links beyond them.
         """
         from scipy.special import expit
 
@@ -93,8 +92,8 @@ class ReadModel:
 class LinkReads:
     """The reads of an order of pairs, and the model that is fitted whenever they have grown by a tenth.
 
-    A seed's list is named by its number. The fit sees the reads up to a fixed count, so that a review that continues
-    has the model of one that was not interrupted.
+    A seed's list is identified by its number. The model is fitted to the reads up to certain counts only, so that a
+    resumed review has the same model as one that was not interrupted.
     """
 
     def __init__(self) -> None:
@@ -115,7 +114,7 @@ class LinkReads:
             self._due, self._next = len(self._reads), math.ceil((1 + GROWTH) * len(self._reads))
 
     def fit(self, value: Callable[[int, float, float | None], float]) -> bool:
-        """Fit the model if that is due, with the `value` of a list's score and probability; return whether it was."""
+        """Fit the model if that is due; return whether it was. `value`: from list number, score and probability."""
         if self._fitted == self._due:
             return False
         reads, self._fitted, self._left = self._reads[: self._due], self._due, None
@@ -129,9 +128,9 @@ class LinkReads:
         return self._model.log_odds(value, self._count[number] + 1, linked=self._links[number] > 0)
 
     def left(self, lists: Sequence[Float64Array], deeper: Sequence[bool]) -> LinksLeft | None:
-        """Return how many links were expected among the unread at the last fit; None before it.
+        """Return how many links were expected among the unread at the last fit; None before the first fit.
 
-        `lists`: the values of the first candidates of each list, best first; `deeper`: whether it has more.
+        `lists`: the values of the first candidates of each list, best first; `deeper`: whether a list has more.
         """
         if not self._fitted:
             return None
@@ -151,10 +150,10 @@ class LinkReads:
 
 
 class ExpectedLinks(Rule[RuleOptions]):
-    """Stop when the target is reached even if the unread hold the expected number of links plus two standard errors.
+    """Stop if the target is reached even with two standard errors more links among the unread than expected.
 
-    The default of pairs. It assumes that unread candidates are links as often as the reads of the same value and place
-    were. `look` asks the order what is left.
+    This is the default for pairs. It assumes that unread candidates are links as often as the reads with the same value
+    and rank were. `look` asks the order how many links are left.
     """
 
     kind = RuleOptions

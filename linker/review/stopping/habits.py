@@ -1,4 +1,4 @@
-"""Rules that claim nothing: a run of irrelevant documents, a number found, a number read."""
+"""Stopping rules that claim nothing: a run of irrelevant documents, a number found, a number read."""
 
 from __future__ import annotations
 

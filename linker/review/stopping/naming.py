@@ -22,11 +22,11 @@ DEFAULT = "urn"
 def make(
     name: str = DEFAULT, population: int = 0, target: float = 0.8, options: Mapping[str, Any] | None = None
 ) -> Rule[Any]:
-    """Return a new stopping rule that has seen no judgements yet.
+    """Return a new stopping rule, which has seen no judgements yet.
 
-    `population`: the documents that can be read, without the seeds; `target`: the recall wanted, above 0 to 1;
-    `options`: the fields of the rule's options, as in JSON. Raises InputError for an unknown name and ConfigError for a
-    bad option; both suggest the closest name.
+    `population`: how many documents can be read, without the seeds; `target`: the recall wanted, above 0 and at most 1;
+    `options`: the fields of the rule's options, as JSON values. Raises InputError for an unknown name and ConfigError
+    for a bad option; both suggest the closest name.
     """
     where = f"the stopping rule {name!r}"
     if name not in _RULES:

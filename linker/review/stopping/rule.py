@@ -1,4 +1,4 @@
-"""The base of all stopping rules: options, the counts of a review, and the two numbers of the state."""
+"""The base class of all stopping rules: options, the counts of a review, and the state of a rule."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from linker.review.stopping.audit import Audit
 from linker.review.stopping.total import FindHistory
 from linker.review.wording import Sentence, joined, say, say_many
 
-LEAST_FOUND = 15  # no claim is made if fewer relevant documents were found
+LEAST_FOUND = 15  # minimum number of relevant documents found for any claim
 ASSUMPTION = say("The first twentieth of the unread holds at least half of the relevant ones left.")
 
 
@@ -23,8 +23,9 @@ class RuleOptions:
     """The options that every rule has.
 
     `alpha` is the error allowed; `audit`, the number of random unread documents that the audit reads (0: no audit).
-    `certificate`: "exact" draws every audited document from all unread ones; "order" draws half of them from the front
-    of an order that learns, and also certifies a recall by the order. A review knows which of them its order allows.
+    `certificate`: "exact" draws every audited document from all unread ones; "order" draws half of them from the top of
+    an order that learns, and also certifies a recall that depends on the order. A review uses "exact" if its order does
+    not learn.
     """
 
     POSITIVE: ClassVar[tuple[str, ...]] = ()  # further options, which must be above 0
@@ -49,7 +50,7 @@ O_co = TypeVar("O_co", bound=RuleOptions, covariant=True)
 
 @dataclass(slots=True)
 class Counts:
-    """Numbers of documents: in the population and not ruled out, read, relevant, and read since the last relevant one.
+    """Numbers of documents: in the population (less those ruled out), read, found, and read since the last find.
 
     An irrelevant document that did not come from the queue (an audit, a search) says nothing about the ranking: it is
     only removed from the population. A relevant document always counts, and starts a new gap. Imported documents (prior
@@ -80,7 +81,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A rule's own estimate: whether the target is reached, why, and whether the rule ends without any claim."""
+    """A rule's own estimate: whether the target is reached, why, and whether reading is over without any claim."""
 
     reached: bool
     reason: Sentence
@@ -150,7 +151,7 @@ class Rule(ABC, Generic[O_co]):
 
     @property
     def by_order(self) -> OrderCertificate | None:
-        """The claim at confidence 1 − alpha, if the front holds half of those left; None without such reads."""
+        """The certificate by order, at confidence 1 − alpha; None without reads from the front."""
         total, found = self.audit.total_by_order, self.counts.found
         if self.audit.is_contradicted:
             return OrderCertificate(_contradiction(self.audit), None, ASSUMPTION, contradicted=True)
@@ -166,7 +167,7 @@ class Rule(ABC, Generic[O_co]):
 
     @property
     def total(self) -> TotalEstimate | None:
-        """How many documents are relevant in all, if the order learns; None if few were found or any imported."""
+        """The estimated number of relevant documents, if the order learns; None if few were found or any imported."""
         return self._finds.total(self.counts.unread)
 
     @property
@@ -237,7 +238,7 @@ def _contradiction(audit: Audit) -> Sentence:
 
 
 def most_left_sentence(left: int, alpha: float) -> Sentence:
-    """Return the certified bound on the rest at error `alpha`, as a sentence for pages and notes."""
+    """Return the certified bound on the relevant documents left, at error `alpha`, as a sentence."""
     return say(
         "With %(confidence)s confidence, at most %(left)s relevant ones are left unread, if all verdicts are right.",
         confidence=1 - alpha, left=left,
@@ -245,7 +246,7 @@ def most_left_sentence(left: int, alpha: float) -> Sentence:
 
 
 def from_the_front(count: int) -> Sentence:
-    """Return how many of the audited documents came from the front."""
+    """Return a sentence on how many of the audited documents came from the front."""
     return say(
         "%(front)s of those drawn at random came from the first twentieth of the unread in this order.",
         front=count,
@@ -253,7 +254,7 @@ def from_the_front(count: int) -> Sentence:
 
 
 def number(value: float) -> Decimal:
-    """Return a number such as a target recall with the digits that were set, for use in a sentence: 0.8, not 0.80."""
+    """Return a number such as a target recall, for use in a sentence, with the user's digits: 0.8, not 0.80."""
     return Decimal(f"{value:g}")
 
 

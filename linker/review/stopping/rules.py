@@ -19,12 +19,12 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-# chosen on recorded reviews: 160 for a target recall of .8, 70 for .9, 30 for .95
+# Parameters of `weight`, chosen on recorded reviews: w is 160 for a target recall of .8, 70 for .9, 30 for .95.
 SCALE, POWER, LEAST_WEIGHT, MOST_WEIGHT = 1250, 1.25, 20.0, 160.0
 
 
 def weight(target: float, scale: float = SCALE) -> float:
-    """Return the urn's w for a target recall; the higher the target, the less missing documents resemble found ones."""
+    """Return the urn's w for a target recall: at a higher target, missing documents resemble those found less."""
     return min(max(float(round(scale * (1 - target) ** POWER)), LEAST_WEIGHT), MOST_WEIGHT)
 
 
@@ -32,7 +32,7 @@ def weight(target: float, scale: float = SCALE) -> float:
 class UrnOptions(RuleOptions):
     """`w`: a relevant document is this many times as likely to come next as any other; 0: see `weight`.
 
-    `gap`: the least gap to stop.
+    `gap`: the minimum number of irrelevant documents in a row before stopping.
     """
 
     POSITIVE: ClassVar = ("gap",)
@@ -50,9 +50,9 @@ class UrnOptions(RuleOptions):
 class Urn(Rule[UrnOptions]):
     """Biased urn: stop when a gap this long would be improbable if the target were missed (the default).
 
-    After r relevant documents and a gap of n, M = unread + n; K = ⌊r/τ⌋ + 1 − r relevant ones would be left. Stop when
-    Wallenius' probability of no relevant document among n draws is below α, and n ≥ `gap`. An assumption about the
-    ranking, not a proof.
+    After r finds and a gap of n, M = unread + n; if the target were missed, K = ⌊r/τ⌋ + 1 − r relevant documents would
+    be left. Stop when Wallenius' probability of no find among n draws is below α, and n ≥ `gap`. This relies on an
+    assumption about the ranking, and is not a proof.
     """
 
     kind = UrnOptions
@@ -173,7 +173,7 @@ class Hypergeometric(Rule[RuleOptions]):
 def least_tail(x: Ints, size: Ints, relevant: Ints, drawn: Ints) -> float:
     """Return the least of the hypergeometric tails P(at most x), or .5 if none is smaller.
 
-    Arrays of equal length. A tail with x at or above the mean is at least one half, so it is not computed.
+    The arrays have equal length. A tail with x at or above the mean is at least one half, so it is not computed.
     """
     from scipy.special import gammaln
 
@@ -214,7 +214,8 @@ class Controls(Rule[ControlOptions]):
 
     First, random documents are judged in phase "control" until `controls` of them are relevant. Their labels are
     hidden from the learner; when the queue reaches a relevant one by itself, pass it to this rule again with
-    `reached`. With the j-th of them, the target is certified. Raises ValueError if so few controls never suffice.
+    `reached`. Once enough are reached (`controls_to_reach`), the target is certified. Raises ValueError if so few
+    controls never suffice.
     """
 
     kind = ControlOptions

@@ -1,11 +1,11 @@
 """How many documents are relevant in all: an estimate, with an interval, from how relevant documents become rarer.
 
-The estimate is based on how many relevant documents were left in reviews of other topics when relevant documents were
-as frequent as in this one: quantiles of the logarithm of (left + 1) / (found + 1), linear in the current log odds that
-a read is relevant and in the logarithm of the number found (Koenker & Bassett, 1978, "Regression quantiles"). They were
-fitted to simulated reviews (benchmarks/stopping.py) in which at most a tenth of the documents were relevant.
-docs/stopping.md says how often the interval held on topics to which it was not fitted. The estimate cannot account for
-documents that resemble none of those found.
+The estimate is based on how many relevant documents were left in reviews of other topics when finds were as frequent
+as in this one: quantiles of the logarithm of (left + 1) / (found + 1), linear in the log odds of a find now and in the
+logarithm of the number found (Koenker & Bassett, 1978, "Regression quantiles"). They were fitted to simulated reviews
+(benchmarks/stopping.py) in which at most a tenth of the documents were relevant. docs/stopping.md says how often the
+interval was correct on topics to which it was not fitted. The estimate cannot account for documents that resemble none
+of those found.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import math
 
 from linker.review.interface import Read, TotalEstimate
 
-LEAST = 5  # documents found before anything is estimated
-POWER = 3  # the i-th read has the weight i ** POWER, so mainly the last quarter of the reads counts
-# Coefficients at these quantiles: constant, log odds that a read is relevant, and logarithm of the number found.
+LEAST = 5  # minimum number of documents found for an estimate
+POWER = 3  # the i-th read weighs i ** POWER: what counts is the last quarter or so
+# Coefficients at these quantiles: constant, log odds of a find, and logarithm of the number found.
 QUANTILES = {0.05: (0.656, 0.458, -0.827), 0.5: (2.516, 0.619, -0.826), 0.95: (4.735, 0.725, -1.019)}
 
 
 class FindHistory:
-    """The relevant documents of a review in the order of reading, including those found by searches and audits."""
+    """The finds of a review in the order of reading; of searches and audits, only the finds count."""
 
     def __init__(self) -> None:
         self.reads = self.found = 0
@@ -44,7 +44,7 @@ class FindHistory:
         return math.log(rate / (1 - rate))
 
     def total(self, unread: int) -> TotalEstimate | None:
-        """Return how many are relevant in all, at most `unread` left; None if few were found, or any imported."""
+        """Return how many are relevant in all, with at most `unread` left; None if few were found, or any imported."""
         if not unread:
             return TotalEstimate(self.found, self.found, self.found)
         if self._imported or self.found < LEAST:

@@ -24,7 +24,7 @@ SUFFIXES = (".jsonl", ".ndjson")
 
 
 def is_file(path: Path | None) -> bool:
-    """Whether posts can be read again from a position, unlike those of a pipe."""
+    """Return whether `path` is a file, whose posts can be read again from a position, unlike those of a pipe."""
     return path is not None and path != STDIO and path.is_file()
 
 
@@ -98,7 +98,7 @@ class Arrivals:
     def _blocks(self) -> Iterator[bytes]:
         """Yield the available data without waiting for more; `read1` returns the data in a pipe."""
         while True:
-            # This is checked first, so that data written before another file took the name is read, too.
+            # Checked first, so that data written just before another file took the name is read, too.
             self._ended = not self._regular or self._following() is not None
             while block := self._file.read1(BLOCK):
                 yield block
@@ -107,7 +107,7 @@ class Arrivals:
             time.sleep(POLL)
 
     def _following(self) -> tuple[Path, Position] | None:
-        """Return the file to be read after the open one, and its start position; None while there is none."""
+        """Return the file to read after the open one, and its start position; None if there is none yet."""
         if not self._regular:
             return None
         if os.fstat(self._file.fileno()).st_size < self._file.tell():  # it was truncated
@@ -117,7 +117,7 @@ class Arrivals:
         return (path, Position()) if path else None
 
     def _resumed(self, start: Position) -> tuple[Path, Position]:
-        """Return the file that was read up to `start`, under any name; if it is gone, warn and return `path`."""
+        """Return the file that was read up to `start`, whatever its name is now; if it is gone, warn and start over."""
         if path := find(self._path, start):
             return path, start
         logger.warning(
@@ -129,7 +129,7 @@ class Arrivals:
         return self._path, Position()
 
     def _open(self, path: Path, start: Position) -> None:
-        """Open a file at a position; skip the newline of a last line that was read before its newline was written."""
+        """Open a file at a position; skip the newline there if the last line was read before it was written."""
         try:
             self._file = open_input(path)
         except OSError as e:
@@ -147,10 +147,10 @@ class Arrivals:
 
 
 class Appended:
-    """Files of JSON lines, from their last whole line."""
+    """The documents appended to files of JSON lines, after the last whole line at the start."""
 
     def __init__(self, paths: Iterable[Path], columns: Columns | None = None) -> None:
-        """Start at the present ends of the files; see `can_read`."""
+        """Start at the current ends of the files, for each of which `can_read` must hold."""
         self._columns = columns or Columns()
         self._positions = {path: _end(path) for path in paths}
 
@@ -163,9 +163,9 @@ class Appended:
             return not file.read(len(GZIP_MAGIC)).startswith(GZIP_MAGIC)
 
     def read(self) -> Sequence[Document] | None:
-        """Return the documents of whole lines appended since the last call; None if a file changed in any other way.
+        """Return the documents in whole lines appended since the last call; None if a file changed in any other way.
 
-        Lines that cannot be read are left to the next reading of the whole file, which reports them.
+        Invalid lines are left to the next reading of the whole file, which reports them.
         """
         found: list[Document] = []
         for path, position in self._positions.items():
@@ -193,6 +193,6 @@ def _end(path: Path) -> Position:
 
 
 def _at(file: BinaryIO, offset: int) -> Position:
-    """Return a position in an open file; its lines are not counted."""
+    """Return the position at `offset` in an open file, without a line count."""
     descriptor = file.fileno()
     return Position(offset, inode=os.fstat(descriptor).st_ino, digest=digest(descriptor, offset))

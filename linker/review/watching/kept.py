@@ -1,4 +1,4 @@
-"""The files that a watch writes, and its position: after a crash it continues exactly there."""
+"""The files that a watch writes, and its position in the posts: after a crash, it continues exactly there."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ QUARANTINE, STATE = ".quarantine.jsonl", ".state.json"
 
 
 class Kept:
-    """Matches and unusable lines, appended to two files of JSON lines; a third file records their committed sizes.
+    """Matches and invalid lines, appended to two files of JSON lines; a third file records their committed sizes.
 
-    They are committed every second and at the end. After a crash, anything written after the last commit is truncated
-    and its posts are matched again, so that each match is in the file exactly once.
+    They are committed every second and at the end. After a crash, anything written after the last commit is removed and
+    its posts are matched again, so that each match is in the file exactly once.
     """
 
     def __init__(
@@ -35,9 +35,9 @@ class Kept:
     ) -> None:
         """Begin a new file or, with `resume`, continue the existing one.
 
-        `posts` is the file that is read; None if it cannot be read from a position, so that no position is stored.
-        Raises InputError if `out` exists without `resume`, if its state is missing, damaged or about other posts, or
-        if a file cannot be written.
+        `posts` is the file that is read, or None if it cannot be read from a position, so that no position is stored.
+        Raises InputError if `out` exists without `resume`, if its state is missing, damaged or belongs to other posts,
+        or if a file cannot be written.
         """
         self._posts = path_text(posts.resolve()) if posts else ""
         self._state = out.with_name(out.name + STATE) if out and posts else None
@@ -98,7 +98,7 @@ class Kept:
         state = read_json(self._state)
         try:
             if (state["version"], state["posts"]) != (VERSION, self._posts):
-                raise InputError(f"{self._state} is about {state['posts']}: name another file with `out`")
+                raise InputError(f"{self._state} belongs to {state['posts']}: name another file with `out`")
             position = Position(**state["position"])
             self.position = position if position.inode else None
             return {name: int(state["sizes"][name]) for name in ("matches", "quarantine")}
@@ -110,7 +110,7 @@ class _Growing:
     """A file of JSON lines, opened when needed; `whole`: its size after the last complete batch."""
 
     def __init__(self, path: Path, whole: int | None) -> None:
-        """With `whole`, the file is truncated to that size first; otherwise, writing starts at its present end."""
+        """With `whole`, the file is first truncated to that size; otherwise, its whole content stays."""
         self._path = path
         self.whole = whole if whole is not None else path.stat().st_size if path.is_file() else 0
         self._open: BufferedWriter | None = None
@@ -148,7 +148,7 @@ class _Growing:
             os.fsync(self._open.fileno())
 
     def close(self) -> None:
-        """Truncate any incomplete batch, and close."""
+        """Remove any incomplete batch, and close the file."""
         if self._open:
             self._open.flush()
             self._open.truncate(self.whole)

@@ -19,8 +19,8 @@ from linker.scoring.probability import cutting
 from linker.scoring.probability.promise import Promise
 
 BATCH = 256  # posts per search
-FEWEST_ALONE = 20  # a ranker is trusted if it learned from this many judged queries without a link
-PROBABLE = 0.5  # P(link) above which a link is more likely right than wrong
+FEWEST_ALONE = 20  # minimum judged queries without a link that a ranker must have learned from to be trusted
+PROBABLE = 0.5  # P(link) above which a link is more likely correct than not
 PATIENCE = (1.0, 2.0, 5.0, 10.0, 30.0)  # seconds between attempts while the seeds cannot be searched
 
 
@@ -56,8 +56,8 @@ class Cut:
 class Matcher:
     """Searches an index of seeds for the seeds that posts are about.
 
-    Seeds that other processes add or delete are seen once they are committed. While the seeds cannot be searched (a
-    server is down), posts wait; none is lost, and none is matched by only half of a hybrid search.
+    Seeds that other processes add or delete take effect once they are committed. While the seeds cannot be searched (a
+    server is down), posts wait; none is lost, and none is matched by only one retriever of a hybrid search.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Matcher:
         where: Where | None = None,
         patience: Sequence[float] = PATIENCE,
     ) -> None:
-        """Raises InputError if the index has no P(link) and no score is given, or cannot promise this precision."""
+        """Raises InputError if the index has no P(link) and no score is given, or cannot guarantee this precision."""
         self._engine, self._cut, self._k, self._mode, self._where = engine, cut, k, mode, where
         self._patience = patience
         self._said = set[str]()
@@ -106,7 +106,7 @@ class Matcher:
         return False
 
     def match(self, posts: Sequence[Document]) -> Iterator[PostMatch]:
-        """Yield the matches of posts, in order, the best seed of each post first."""
+        """Yield the matches of posts, in the order of the posts, the best seed of each post first."""
         for start in range(0, len(posts), BATCH):
             batch = posts[start : start + BATCH]
             answer = self._kept(self._answer([post.full_text for post in batch]))
@@ -144,7 +144,7 @@ class Matcher:
         return answer if cut.precision is None else cutting.by_promise(answer, self._promise(answer))
 
     def _promise(self, answer: Answer) -> Promise:
-        """Return the threshold certified by an answer's calibration; it may change while posts arrive."""
+        """Return the threshold certified by the calibration of an answer, which may change while posts arrive."""
         assert self._cut.precision is not None
         if answer.ranker:
             raise InputError(
@@ -163,7 +163,7 @@ class Matcher:
         return self._promises.setdefault(answer.calibration or "", promise)
 
     def _say(self, message: str) -> None:
-        """Report a remark only once, even if the figures in brackets differ."""
+        """Log a remark only once, even if the figures in its brackets differ later."""
         kind = message.partition(" (")[0]
         if kind not in self._said:
             self._said.add(kind)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import xxhash
 
-WINDOW = 4096  # bytes before a position that identify a file
+WINDOW = 4096  # maximum bytes before a position that identify the file
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ def digest(descriptor: int, offset: int) -> str:
 
 
 def holds(path: Path, position: Position) -> bool:
-    """Return whether a file is the one that was read up to `position`, under this name or another.
+    """Return whether the file at `path` is the one that was read up to `position`, under this name or another.
 
-    A file that was truncated, or recreated in the same inode, is not: the bytes before the position differ.
+    A file that was truncated, or rewritten in the same inode, is not: the bytes before the position differ.
     """
     try:
         with path.open("rb") as file:
@@ -48,7 +48,7 @@ def holds(path: Path, position: Position) -> bool:
 
 
 def find(path: Path, position: Position) -> Path | None:
-    """Return the file that was read up to `position`: `path`, or one in its folder to which it was moved or copied.
+    """Return the file that was read up to `position`: `path`, or where it was moved or copied in its folder.
 
     A file with the previous inode takes precedence, since a copy may be older than the file.
     """
@@ -58,7 +58,7 @@ def find(path: Path, position: Position) -> Path | None:
 
 
 def following(path: Path, inode: int) -> Path | None:
-    """Return the file that was written after the one with this inode: a rotated file, or `path`; None if it is empty.
+    """Return the file that follows the one with this inode: a rotated file, or `path`; None if that has no content yet.
 
     Rotated files are those whose names differ in digits only (posts.jsonl.1, posts.jsonl.2) and were changed later.
     """
@@ -88,7 +88,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _state(path: Path) -> os.stat_result | None:
-    """Return the state of a regular file; None for anything else, also if it is gone by now."""
+    """Return the status of a regular file; None for anything else, and if the file is gone by now."""
     try:
         state = path.stat()
     except OSError:

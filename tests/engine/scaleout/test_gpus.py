@@ -69,7 +69,7 @@ def test_two_workers_that_write_share_a_gpu_and_keep_their_encoder(
     assert len(processes) <= 4 < len(list(tmp_path.iterdir()))
 
 
-@pytest.mark.parametrize(("gpus", "reason"), [(1.5, "a part of one GPU"), (float("nan"), "a part of one")])
+@pytest.mark.parametrize(("gpus", "reason"), [(1.5, "fraction of one"), (float("nan"), "fraction of one")])
 def test_what_ray_cannot_count(gpus: float, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         BuildOptions(encoder="minilm", engine="ray", worker_gpus=gpus)

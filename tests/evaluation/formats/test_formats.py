@@ -133,7 +133,7 @@ def test_any_bytes_are_a_run_or_error(
         ('{"q": {"a"', "not JSON"),
         ("{}", "it is empty"),
         ('{"query": "q", "ids": ["a"], "scores": []}', "line 1: query 'q'"),
-        ('{"query": "q", "ids": ["a"], "scores": [1]}\n{"query": 1}', "line 2: no object with query"),
+        ('{"query": "q", "ids": ["a"], "scores": [1]}\n{"query": 1}', "line 2: expected an object with query"),
     ],
 )  # fmt: skip
 def test_malformed_json_is_named(tmp_path: Path, text: str, reason: str) -> None:

@@ -114,7 +114,7 @@ def test_candidates_come_back_as_they_were_stored(tmp_path: Path) -> None:
         b'{"rows": {"s": [["a"], []]}, "stamp": "", "known": 0, "held": [], "right": []}',
     ):
         path.write_bytes(text)
-        with pytest.raises(InputError, match=r"matches\.json does not hold the candidates"):
+        with pytest.raises(InputError, match=r"matches\.json is not a file of candidates"):
             load(path)
 
 

@@ -229,7 +229,7 @@ def test_seeds_without_a_calibration_say_so_before_the_first_post(tmp_path: Path
 def test_a_damaged_state_is_named(tmp_path: Path) -> None:
     posts, state = tmp_path / "posts.jsonl", tmp_path / "m.jsonl.state.json"
     posts.touch()
-    for content, said in (("{}", "is damaged"), ('{"version": 1, "posts": "x"}', "is about x")):
+    for content, said in (("{}", "is damaged"), ('{"version": 1, "posts": "x"}', "belongs to x")):
         state.write_text(content, encoding="utf-8")
         with pytest.raises(InputError, match=said):
             Kept(tmp_path / "m.jsonl", tmp_path / "q", posts, resume=True)

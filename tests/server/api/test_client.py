@@ -134,7 +134,7 @@ def test_what_cannot_be_asked_is_refused_in_a_line(root: Path, url: str) -> None
     alone = linker("search", root / "plain", "banel", "--token-file", root / "tokens", check=2)
     assert "--server" in alone.stderr
     for address in ("ftp://127.0.0.1", "http://", "http://h:port", "http://u:p@h", "http://h/?q=1"):
-        assert "not the address of a server" in said("-", address=address)
+        assert "is not an address such as http" in said("-", address=address)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         nobody = said("-", address=f"127.0.0.1:{free.getsockname()[1]}")
@@ -168,7 +168,7 @@ def test_what_is_no_token_is_refused_and_not_shown(tmp_path: Path, content: str)
     [
         (404, b"<html>", "this is not the API of `linker serve --api` (HTTP status 404)"),
         (200, b"[]", "this is not the API"),
-        (200, b"{}", "a form that this version cannot read"),
+        (200, b"{}", "a response that this version cannot read"),
         (302, b"", "this is not the API"),
     ],
 )

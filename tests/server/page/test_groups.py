@@ -189,5 +189,5 @@ def test_missed_pairs_are_estimated_from_pairs_within_groups_and_between_them(
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     for content in ("", "[]", '{"generation":1,"documents":1,"stamp":"","stories":[{"items":[]}]}'):
         (tmp_path / "groups.json").write_text(content)
-        with pytest.raises(InputError, match="does not hold groups"):
+        with pytest.raises(InputError, match="is not a file of groups"):
             load(tmp_path / "groups.json")
