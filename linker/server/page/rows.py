@@ -27,7 +27,7 @@ router = APIRouter(prefix="/p/{project}/judge/rows")
 HITS = 10  # maximum number of hits of a search for a row's match
 MEANWHILE = message(
     "This row was judged meanwhile, in another window or by somebody else: nothing was stored. Look at how it stands, "
-    "and judge again if you see it otherwise."
+    "and judge again if you disagree."
 )
 CHANGED = message("The rows to accept have changed meanwhile: nothing was stored. Look at the numbers again.")
 
