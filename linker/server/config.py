@@ -18,29 +18,29 @@ from linker.server.guard.admission import LOOPBACK, Hosts, is_loopback
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits for one request, one client and all clients together; sizes in bytes, times in seconds."""
+    """Maximum values for one request, one client and all clients together; sizes in bytes, times in seconds."""
 
     body: int = 16 << 20
     bulk: int = 4 << 30  # a body of `documents:bulk`, which is never held as a whole
     form: int = 1 << 20  # the body of a submitted form
     upload: int = 2 << 30  # a body of files for a review
-    seconds: float = 60.0  # limit from a request to its answer, unless the body is streamed
-    idle: float = 20.0  # limit between two chunks of a body, or of an answer that the client is slow to read
+    seconds: float = 60.0  # from a request to the end of its response, unless its body is streamed
+    idle: float = 20.0  # between two chunks of a body, or for a client to read one chunk of a response
     rate: float = 0.0  # requests per second per token or address; 0: unlimited
-    threads: int = max(4, 2 * cores())  # searches at the same time
-    waiting: int = 256  # searches that wait for a thread
-    jobs: int = 2  # jobs that run at the same time, in each worker
-    jobs_waiting: int = 16  # jobs that wait for their turn, in each worker
-    job_seconds: float = 3600.0  # duration of a job, after which it is ended
-    job_kept: float = 3600.0  # how long a job is remembered after its end
+    threads: int = max(4, 2 * cores())  # concurrent searches
+    waiting: int = 256  # searches or changes of one client that wait
+    jobs: int = 2  # concurrent jobs, in each worker
+    jobs_waiting: int = 16  # waiting jobs, in each worker
+    job_seconds: float = 3600.0  # duration of a job
+    job_kept: float = 3600.0  # time for which a job's result is kept
 
 
 @dataclass(frozen=True, slots=True)
 class ServeConfig:
     """The served directories, and who may access them.
 
-    `hosts`: the host names that are answered. `access`: who is admitted. `proxy_header`: the header in which a proxy
-    names the signed-in user. `jobs_folder`: where workers share the state of jobs; None: there is one process.
+    `hosts`: the host names to which the server answers. `access`: who is admitted. `proxy_header`: the header in which
+    a proxy names the signed-in user. `jobs_folder`: where workers share job states; None if there is one process.
     """
 
     directories: tuple[Path, ...]
@@ -64,7 +64,7 @@ class ServeConfig:
         log_format: LogFormat = "text",
         page: bool = True,
     ) -> Self:
-        """Return the configuration of a server that listens on `host`; with a `page`, a token must open it.
+        """Return the configuration of a server that listens on `host`; if `page`, a token must have the scope admin.
 
         Raises InputError if it would be open to a network without a token or a proxy that signs people in.
         """
@@ -102,7 +102,7 @@ class ServeConfig:
 
 
 def has_page(directories: Sequence[Path]) -> bool:
-    """Return whether the API has a page next to it: one directory is given, and it is not just a folder of indexes."""
+    """Return whether the page is served as well as the API: for a single directory that is not a folder of indexes."""
     return len(directories) == 1 and (
         is_index(directories[0]) or all(p.folder is not None for p in Workspace(directories[0]).projects)
     )

@@ -1,4 +1,4 @@
-"""Errors over HTTP, taken from the register of errors: the text of each for programs and for readers; never a
+"""Errors as HTTP responses, by the register of errors: each has a text for programs and one for readers, never a
 traceback."""
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from starlette.exceptions import HTTPException
 from linker.review.wording import message
 from linker.server.register import OURS, known
 
-# The page's texts; other errors have their own.
+# The page's messages, by status; errors of the register have messages of their own.
 TEXTS = {
     403: message("This form is too old, or it did not come from this page. Load the page again, and repeat."),
     404: message("There is no such page."),
-    405: message("This address takes another kind of request."),
+    405: message("This address does not accept this kind of request."),
 }
 WRONG = message("This request cannot be understood: %(field)s.")
 NOT_YOURS = message("Something went wrong here that is not your fault. Nothing that was judged is lost.")
 MEANWHILE = message(
     "This document was judged meanwhile, in another window or by somebody else: your verdict was not stored. Look at "
-    "the verdict that stands, and judge again if you see it otherwise."
+    "the verdict that stands, and judge again if you disagree."
 )
 
 
 class ProblemError(HTTPException):
-    """An answer that is an error: its status, what is wrong and how to fix it, and a code for programs.
+    """An error response: its status, what is wrong and how to fix it (`detail`), and a code for programs.
 
-    `retry`: seconds after which the same request may succeed. `text`: the text that the page shows instead, with
-    `values` filled in. `more`: further members of the API's answer.
+    `retry`: seconds after which the same request may succeed. `text`: the message that the page shows instead, with
+    `values` filled in. `more`: further members of the API's problem details.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class ProblemError(HTTPException):
 
 
 def problem_of(error: Exception) -> ProblemError:
-    """Return an exception as a problem for the client; an unknown exception reveals nothing."""
+    """Return an exception as a problem for the client; that of an unknown exception reveals nothing."""
     if isinstance(error, ProblemError):
         return error
     if isinstance(error, RequestValidationError):
@@ -73,8 +73,8 @@ def _invalid(error: RequestValidationError) -> ProblemError:
     fields = ", ".join(dict.fromkeys(str(each["loc"][-1]) for each in error.errors()))
     if any(each["type"] == "json_invalid" for each in error.errors()):
         return ProblemError(400, "the body is not JSON", "not-json", text=WRONG, values={"field": fields})
-    first = f"{found[0]['pointer']}: {found[0]['detail']}" if found else "it does not fit the description"
-    said = f"the request cannot be understood: {first}"
+    first = f"{found[0]['pointer']}: {found[0]['detail']}" if found else "it does not match the description"
+    said = f"the request is invalid: {first}"
     return ProblemError(422, said, "invalid-request", text=WRONG, values={"field": fields}, errors=found)
 
 

@@ -1,4 +1,4 @@
-"""Fields of requests and arguments of tools, made from the records that declare the options."""
+"""Pydantic fields for requests and tools' arguments, derived from the records that declare the options."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from linker.base.options import described
 
 
 def option(record: type[Any], name: str, **more: Any) -> Any:
-    """Return pydantic's field for an option of a record, with its default, bounds and description, unless in `more`."""
+    """Return the field for an option of a record: its default, bounds and description, overridden by `more`."""
     return Field(described(record, name)[0].default, **_about(record, name, more))
 
 

@@ -53,7 +53,7 @@ class RegisterEntry(NamedTuple):
 
 
 def known(error: Exception) -> RegisterEntry | None:
-    """Return the register's entry for an error; None for a fault of our own, of which clients learn nothing."""
+    """Return the register's entry for an error; None for an internal error, which is not shown to clients."""
     for kind, (status, code) in KNOWN.items():
         if isinstance(error, kind):
             return RegisterEntry(

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-import python_multipart  # noqa: F401 - FastAPI would say only later, and differently, that it is missing
+import python_multipart  # noqa: F401 - if it is missing, FastAPI would report that only later, and differently
 import uvicorn
 from starlette.types import ASGIApp
 
@@ -41,7 +41,7 @@ SWITCH = 0.0005
 
 
 class _Server(uvicorn.Server):
-    """A server that calls `then` once it answers; at a signal, `/ready` reports that the application is draining."""
+    """A server that calls `then` once it answers; on a signal, `/ready` reports that the application is draining."""
 
     def __init__(self, config: uvicorn.Config, then: Callable[[], None], drain: Callable[[], None]) -> None:
         super().__init__(config)
@@ -70,7 +70,7 @@ def run(
 ) -> None:
     """Serve until a signal; several worker processes serve only the API, since the page needs a single process.
 
-    Raises InputError or IndexesError if an index, the folder or the port cannot be used.
+    Raises InputError or IndexesError if an index or the folder cannot be opened, or the port is unavailable.
     """
     if workers > 1:
         with tempfile.TemporaryDirectory(prefix="linker-jobs-") as folder, shared_metrics():
@@ -140,7 +140,7 @@ def serve(
     """Serve an application until a signal, and then give requests in progress `grace` seconds.
 
     `proxied`: trust addresses from a proxy on this machine. `learner`: preload the learning libraries. Raises
-    InputError if the port cannot be used.
+    InputError if the port is unavailable.
     """
     listener = listen(host, port)
     address = address_of(host, listener)
@@ -187,7 +187,7 @@ def _load_learner() -> None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens. Raises InputError if the port cannot be used."""
+    """Return a listening socket. Raises InputError if the port is unavailable."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With an explicit protocol, asyncio sets TCP_NODELAY; otherwise answers wait 40 ms for the client's ACK.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

@@ -57,7 +57,7 @@ class Opened:
 
 
 class Shelf:
-    """Each index and each review is opened on first use and then kept; several threads may use the shelf."""
+    """Opens each index and each review on first use, and keeps it open; thread-safe."""
 
     def __init__(self) -> None:
         self._engines, self._reviews = _Kept[Engine](), _Kept[Opened]()
@@ -67,7 +67,7 @@ class Shelf:
         return self._engines.get(directory.resolve(), lambda: Engine.open(directory))
 
     def review(self, project: Project, name: str = "") -> Opened:
-        """Return a review, or another one of its index by `name`; a folder from linker 0.2 is marked as a review.
+        """Return a project's review, or the one called `name`; a folder made by linker 0.2 is marked as a review.
 
         Raises InputError or IndexesError if it cannot be opened.
         """
@@ -81,7 +81,7 @@ class Shelf:
         return Opened(project, engine, ledger, Review(engine, ledger))
 
     def prepare(self, project: Project) -> None:
-        """Open a review, and train its first model, while its reader is still on another page."""
+        """Open a review, and train its first model, in a thread, while its reviewer is still on another page."""
         if project.ledger not in self._reviews.values:
             threading.Thread(target=self._prepare, args=(project,), daemon=True).start()
 
@@ -130,7 +130,7 @@ class Shelf:
 
 
 class _Kept(Generic[T]):
-    """Values by path, each made once."""
+    """A cache of values by path; each is created once."""
 
     def __init__(self) -> None:
         self.values: dict[Path, T] = {}

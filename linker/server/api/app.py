@@ -42,14 +42,18 @@ from linker.server.shelf import Shelf
 ROUTES = (
     search, embeddings, rerank, starting, jobs, indexes, documents, evaluate, status,
 )  # fmt: skip
-PATHS = ("/v1/", "/metrics", *OPEN)  # paths of the API; if there is a page, it serves all others
+PATHS = (
+    "/v1/",
+    "/metrics",
+    *OPEN,
+)  # path prefixes of the API; the page, if there is one, serves all other paths
 DESCRIPTION = (
     "Search indexes, change their documents, and evaluate runs. Errors are problem details (RFC 9457)."
 )
 
 
 def service_app(config: ServeConfig, shelf: Shelf | None = None) -> FastAPI:
-    """Return the application of the API alone; `shelf` holds open indexes shared with others.
+    """Return an application of the API alone; `shelf` holds the open indexes, which the page may share.
 
     Raises InputError or IndexesError if an index cannot be opened.
     """
@@ -61,7 +65,7 @@ _QUIET: dict[str, Any] = {"docs_url": None, "redoc_url": None, "redirect_slashes
 
 
 def add_api(app: FastAPI, service: Service) -> FastAPI:
-    """Add routes, errors and the guard to an application, which opens the service's encoders at startup and closes
+    """Add the routes, error handlers and guard to `app`, which then loads the service's encoders at startup and closes
     the service at shutdown."""
     app.state.service = service
     app.drain = service.drain  # type: ignore[attr-defined]
@@ -87,7 +91,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 @contextlib.contextmanager
 def _reloading(service: Service) -> Iterator[None]:
-    """Reread tokens and indexes at SIGHUP; a mistake in them is logged, and the previous ones stay."""
+    """Reread the tokens and the list of indexes on SIGHUP; an error is logged, and the previous ones stay in use."""
     if threading.current_thread() is not threading.main_thread():  # only the main thread receives signals
         yield
         return
@@ -114,7 +118,7 @@ def _reloading(service: Service) -> Iterator[None]:
 
 
 def described(app: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI document, which is made once."""
+    """Return the OpenAPI document, which is generated once and cached."""
     if app.openapi_schema is None:
         made = get_openapi(
             title=app.title, version=app.version, description=app.description, routes=app.routes
@@ -129,7 +133,7 @@ def described(app: FastAPI) -> dict[str, Any]:
 
 
 class Joined:
-    """The API and the page as one application; each has its own guard, so that neither opens a way into the other."""
+    """The API and the page as one application; each has its own guard: admission to one is none to the other."""
 
     def __init__(self, api: FastAPI, page: FastAPI) -> None:
         self._api, self._page = api, page

@@ -1,9 +1,9 @@
-"""Waiting searches become one call of the engine: encoded, scanned and scored as one batch.
+"""Batch waiting searches into one call of the engine, which encodes, scans and scores them together.
 
-A search that arrives while nothing runs begins at once. Searches that arrive while one with the same options runs
-wait for its end and are batched. After a batch of several searches, the next batch waits until as many have arrived, at
-most for a window, since the same callers often search again at once. Searches with other options, or by another owner,
-run in parallel.
+A search that arrives while none is running begins at once. Searches that arrive while one with the same options runs
+wait for it to finish and are batched. After a batch of several searches, the next batch waits until as many have
+arrived, but no longer than a window, since the same callers often search again at once. Searches with other options,
+or by another owner, run in parallel.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from indexes.hybrid import Answer
 from indexes.interface import BackendUnavailableError
 from linker.server.api.pool import OWNER, BusyError, Waiting
 
-WINDOW = 0.002  # seconds
-MOST = 64  # texts per batch
+WINDOW = 0.002  # maximum seconds that a batch waits for more searches
+MOST = 64  # maximum number of texts per batch
 CAPACITY = 1024  # maximum waiting searches per owner
 
 OptionsT = TypeVar("OptionsT", bound=Hashable)
@@ -67,8 +67,8 @@ class _Lane:
 class Batcher(Generic[OptionsT]):
     """Answers the searches of one event loop in batches.
 
-    Each answer is that of `search` for the caller's texts alone, except for the last digits of scores if an encoder's
-    vectors depend on the rest of the batch. An error reaches the caller whose texts raise it; a
+    Each result equals that of `search` for the caller's texts alone, except for the last digits of scores if an
+    encoder's vectors depend on the rest of the batch. An error reaches the caller whose texts raise it; a
     BackendUnavailableError, which no text causes, reaches all callers in the batch.
     """
 
@@ -81,17 +81,17 @@ class Batcher(Generic[OptionsT]):
         most: Callable[[], int] = lambda: MOST,
         capacity: int = CAPACITY,
     ) -> None:
-        """Answer with `search(texts, options)`, which `run` calls in a thread.
+        """Call `search(texts, options)` by `run`, which runs it in a thread.
 
-        `window`: seconds. `most` is called before each batch for its maximum size, in texts. `capacity`: maximum
-        waiting searches per owner.
+        `window`: maximum seconds that a batch waits for more searches. `most` is called before each batch for its
+        maximum number of texts. `capacity`: maximum number of waiting searches per owner.
         """
         self._search, self._run = search, run
         self._window, self._most, self._capacity = window, most, capacity
         self._lanes: dict[tuple[str, OptionsT], _Lane] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.batches = 0  # calls of `search` so far
-        self.searches = 0  # searches that they answered
+        self.searches = 0  # searches in these batches
 
     @property
     def waiting(self) -> int:
@@ -99,7 +99,7 @@ class Batcher(Generic[OptionsT]):
         return sum(len(lane.waiting) for lane in self._lanes.values())
 
     async def search(self, texts: Sequence[str], options: OptionsT) -> Answer:
-        """Return the answer to `texts`. Raises BusyError if too many wait, and the errors of `search`."""
+        """Search for `texts` in a batch. Raises BusyError if too many searches wait, and the errors of `search`."""
         owner = OWNER.get()
         waiting = sum(len(lane.waiting) for (whose, _), lane in self._lanes.items() if whose == owner)
         if waiting >= self._capacity:
@@ -122,7 +122,7 @@ class Batcher(Generic[OptionsT]):
             await self._answer(batch, options)
             if len(batch) > 1:
                 await lane.fill(len(batch), self._window)
-        # OWNER is still right, since a task keeps the context in which it was made
+        # OWNER is still the lane's owner, since a task keeps the context in which it was created
         del self._lanes[OWNER.get(), options]
 
     async def _answer(self, batch: Sequence[_Search], options: OptionsT) -> None:

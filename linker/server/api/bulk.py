@@ -1,4 +1,4 @@
-"""Add documents from a stream of JSON lines in bounded memory; lines that cannot be used are reported, not lost."""
+"""Add documents from a stream of JSON lines in bounded memory; unusable lines are reported."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from linker.server.api.served import Served
 from linker.server.errors import ProblemError
 
 BATCH_DOCUMENTS, BATCH_BYTES = 10_000, 16 << 20  # maximum per commit; no more of the body is held in memory
-MOST_BAD = 10_000  # unusable lines after which the rest is refused
+MOST_BAD = 10_000  # maximum number of unusable lines; if there are more, the rest of the stream is refused
 RETRIES = 3  # attempts, since another process may add the same documents meanwhile
 
 
 @dataclass(slots=True)
 class LineCounts:
-    """The outcome of the lines so far; `quarantined`: the numbers of unusable lines, each with the reason."""
+    """Counts of the lines read so far; `quarantined`: the number of each unusable line, with the reason."""
 
     index: str
     lines: int = 0
@@ -44,7 +44,7 @@ class LineCounts:
 
 
 class DocumentStream:
-    """One stream of documents on its way into an index."""
+    """Adds one stream of documents to an index."""
 
     def __init__(self, served: Served, *, replace: bool) -> None:
         """With `replace`, a document replaces any with the same id, even one earlier in the stream."""
@@ -54,9 +54,9 @@ class DocumentStream:
         self.report = LineCounts(served.name)
 
     async def take(self, stream: AsyncIterator[bytes]) -> LineCounts:
-        """Take all lines, in one commit per batch, and return the report.
+        """Add the documents of all lines, with one commit per batch, and return the report.
 
-        Raises the errors of adding, with earlier batches committed, and ProblemError if too many lines are bad.
+        Raises ProblemError if too many lines are unusable, and the errors of `Engine.add`; earlier batches stay.
         """
         splitter = Splitter()
         async for block in stream:
@@ -78,7 +78,7 @@ class DocumentStream:
         if len(self.report.quarantined) > MOST_BAD:
             await self._commit()
             raise ProblemError(
-                400, f"more than {MOST_BAD:,} lines cannot be used: line {number} was the last that was read",
+                400, f"more than {MOST_BAD:,} lines are unusable: reading stopped at line {number}",
                 "too-many-bad-lines",
             )  # fmt: skip
         if len(self._pending) >= BATCH_DOCUMENTS or self._bytes >= BATCH_BYTES:

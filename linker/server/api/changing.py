@@ -12,7 +12,9 @@ from indexes.interface import Document
 from linker.server.api.pool import OWNER, BusyError, Waiting
 
 MOST = 256  # maximum number of changes in a commit
-WINDOW = 0.01  # seconds that a commit waits for the last commit's clients; much less than a commit takes
+WINDOW = (
+    0.01  # seconds that a commit waits for the clients of the previous one; much less than a commit takes
+)
 
 Change = Document | str  # a document to put, or the id of one to delete
 Apply = Callable[[Sequence[Change]], list[bool]]
@@ -24,9 +26,9 @@ class Changes:
     """Makes the changes requested in one event loop, in order."""
 
     def __init__(self, apply: Apply, run: Run, *, capacity: int) -> None:
-        """Make changes with `apply`, like `Engine.apply`, which `run` calls in a thread when it may write.
+        """Make changes with `apply`, such as `Engine.apply`; `run` calls it in a thread once it may write.
 
-        `capacity`: maximum waiting changes per owner.
+        `capacity`: maximum number of waiting changes per owner.
         """
         self._apply, self._run, self._capacity = apply, run, capacity
         self._waiting: dict[_Change, None] = {}
@@ -36,12 +38,12 @@ class Changes:
     async def make(self, change: Change) -> bool:
         """Make a change durable; return whether a document with that id existed just before it.
 
-        Raises BusyError if too many wait, and the errors of `apply`. If a caller gives up before its change has
+        Raises BusyError if too many changes wait, and the errors of `apply`. If a caller gives up before its change has
         begun, the change is withdrawn.
         """
         owner = OWNER.get()
         if sum(one.owner == owner for one in self._waiting) >= self._capacity:
-            raise BusyError("too many changes wait: try again later")
+            raise BusyError("too many changes are waiting: try again later")
         one = _Change(change)
         self._waiting[one] = None
         if len(self._waiting) >= self._wanted:
@@ -83,7 +85,7 @@ class Changes:
         batch: list[_Change] = []
 
         def apply() -> list[bool]:
-            batch.extend(take())  # taken only now, since more have arrived while others were writing
+            batch.extend(take())  # taken only now: more may have arrived during other writes
             return self._apply([one.work for one in batch]) if batch else []
 
         try:

@@ -1,6 +1,6 @@
-"""Work on one client's body in a separate process, which ends with the request: no event loop waits for it.
+"""Process one client's request body in a separate process, which ends with the request.
 
-A thread would not do: parsing 16 MiB of JSON holds the interpreter, which everybody else needs, for seconds.
+A thread would not do: parsing 16 MiB of JSON holds the global interpreter lock for seconds, which blocks all requests.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from linker.server.api.pool import BusyError
 
 LARGE = 256 << 10  # bytes; a larger body is read in the server only once it is known to be valid
 MOST_TOLD = 100  # maximum number of invalid fields to report
-MOST_SHOWN = 100  # values of a list in the short form of a request
+MOST_SHOWN = 100  # maximum number of values per list in the short form of a request
 NICE = 10  # lower priority, so that searches go first
 
 
 async def run(module: str, *arguments: str, body: bytes) -> bytes:
-    """Return the output of a module run on a body; if the caller gives up, its process is killed.
+    """Run a module with `body` as its input and return its output; if the caller gives up, the process is killed.
 
-    Raises BusyError if something else has ended the process, such as a lack of memory.
+    Raises BusyError if the process fails, for instance for lack of memory.
     """
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", module, *arguments),
@@ -38,7 +38,7 @@ async def run(module: str, *arguments: str, body: bytes) -> bytes:
             child.kill()
         await child.wait()
     if child.returncode:
-        raise BusyError("the process that reads large requests was ended: try again later")
+        raise BusyError("the process that reads large requests failed: try again later")
     return written
 
 
@@ -67,7 +67,7 @@ def _shortened(value: Any) -> Any:
 
 
 def told(errors: Any) -> list[dict[str, Any]]:
-    """Return the first pydantic errors, without the values sent."""
+    """Return the first MOST_TOLD pydantic errors, without the invalid values."""
     return [{name: each[name] for name in ("type", "loc", "msg")} for each in errors[:MOST_TOLD]]
 
 

@@ -1,4 +1,4 @@
-"""Evaluations: small ones in the server, others in a separate process, which ends with the request."""
+"""Evaluate runs: small requests in the server, others in a separate process, which ends with the request."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class EvaluateRequest(BaseModel):
     measures: list[Annotated[str, Field(max_length=100)]] = Field(
         ["official"],
         max_length=100,
-        description="As for `linker evaluate -m`.",
+        description="Names of measures, as for `linker evaluate -m`.",
         examples=[["map", "nDCG@10", "MRR"]],
     )
     complete: bool = Field(
@@ -68,7 +68,7 @@ class EvaluateRequest(BaseModel):
 
 
 def answer(body: bytes) -> dict[str, Any]:
-    """Return the answer to a request: `results`, or an `error`, or why its body is `invalid`."""
+    """Return the response to a request: its `results`, an `error`, or why its body is `invalid`."""
     try:
         return {"results": _results(EvaluateRequest.model_validate(orjson.loads(body)))}
     except orjson.JSONDecodeError:
@@ -80,7 +80,7 @@ def answer(body: bytes) -> dict[str, Any]:
 
 
 async def in_process(body: bytes) -> dict[str, Any]:
-    """Return the result of `answer` from a separate process; if the caller gives up, it is killed."""
+    """Run `answer` in a separate process, which is killed if the caller gives up."""
     found: dict[str, Any] = orjson.loads(await children.run("linker.server.api.evaluating", body=body))
     return found
 

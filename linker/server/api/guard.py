@@ -1,4 +1,4 @@
-"""The layer between the network and the API: tokens, rates, headers of every answer, and errors as problem details.
+"""The layer between the network and the API: tokens, rates, headers of all responses, and errors as problem details.
 
 Problem details (RFC 9457) have the text that the command line prints.
 """
@@ -65,7 +65,7 @@ def response(problem: ProblemError, request_id: str) -> Response:
 
 
 def register(app: FastAPI) -> None:
-    """Answer an application's errors with problem details; the guard answers all others."""
+    """Answer errors inside the application with problem details; the guard answers those outside it."""
     for kind in (RequestValidationError, HTTPException, *KNOWN):
         app.add_exception_handler(kind, _handle)
 
@@ -95,7 +95,7 @@ def require(scope: TokenScope) -> Any:
 
 
 def asked_by(service: Service) -> Callable[[Scope], gate.Asked]:
-    """Return a factory of the API's view of a request; the request's state gets `request_id` and `principal`."""
+    """Return a factory of the API's `Asked`, which puts `request_id` and `principal` in the request's state."""
     rates = Rates(service.config.limits.rate)
     return lambda scope: _Asked(scope, service, rates)
 
@@ -167,13 +167,15 @@ class _Asked:
             if name or scope["path"] in OPEN:
                 return Principal(logs.name(name)) if name else ANYBODY
             raise ProblemError(
-                401, f"the proxy must name who has signed in, in {config.proxy_header}", "not-signed-in"
+                401, f"the proxy must name the signed-in user in {config.proxy_header}", "not-signed-in"
             )
         if access.tokens is None or scope["path"] in OPEN:
             return ANYBODY
         kind, _, token = headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer":
-            raise ProblemError(401, "a token is needed: Authorization: Bearer TOKEN", "not-signed-in")
+            raise ProblemError(
+                401, "no token: send the header `Authorization: Bearer TOKEN`", "not-signed-in"
+            )
         principal = access.principal(token.strip(), client)
         if principal is None:
             raise ProblemError(401, "the token is not known", "not-signed-in")

@@ -17,12 +17,12 @@ import orjson
 
 LogFormat = Literal["text", "json"]
 log = logging.getLogger("linker.service")
-WAITING = 10_000  # maximum lines waiting to be written; more are lost
-FLUSH = 2.0  # seconds allowed for writing the last lines at the end
+WAITING = 10_000  # maximum number of lines waiting to be written; further lines are dropped
+FLUSH = 2.0  # seconds allowed at shutdown for writing the last lines
 
 
 class _Formatter(logging.Formatter):
-    """A line per record: time, level, message and the record's fields, which are our own numbers and names."""
+    """Formats a record as one line: time, level, message and fields, which are the server's own numbers and names."""
 
     def __init__(self, kind: str) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ def configure(kind: str = "text") -> None:
 
 
 class _Queued(logging.handlers.QueueHandler):
-    """Leaves the writing to a thread; if it cannot keep up, lines are lost rather than answers."""
+    """Queues records for a thread to write; if it cannot keep up, records are dropped, so that no request waits."""
 
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
         return record
@@ -60,7 +60,7 @@ class _Queued(logging.handlers.QueueHandler):
 
 @contextlib.contextmanager
 def aside() -> Iterator[None]:
-    """Write the log, and uvicorn's, in a thread: otherwise a stderr that nobody reads would block every answer."""
+    """Write the log, and uvicorn's, in a thread: otherwise a stderr that nobody reads would block all requests."""
     handlers, loggers = log.handlers[:], (log, logging.getLogger("uvicorn"))
     if not handlers:  # nobody has configured logging
         yield
@@ -104,5 +104,5 @@ def fault(request_id: str, error: BaseException) -> None:
 
 
 def name(text: str) -> str:
-    """Return a name from a header in a form safe for the log."""
+    """Return a name from a header in a form that is safe to log."""
     return "".join(c for c in text if c.isprintable() and c != " ")[:64]

@@ -17,7 +17,7 @@ SHARED = "PROMETHEUS_MULTIPROC_DIR"
 
 
 class ServerMetrics:
-    """Counters and gauges. With several workers, counts are summed and memory is listed for each."""
+    """Counters and gauges. With several workers, counts are summed and memory is listed per worker."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -30,9 +30,9 @@ class ServerMetrics:
             "linker_request_seconds", "Time to the last byte of the answer, in seconds.", ["route"], buckets=SECONDS,
             registry=self._registry,
         )  # fmt: skip
-        only = "Answers of one retriever while the other was unavailable."
+        only = "Searches answered by one retriever while the other was unavailable."
         self._degraded = counter("linker_degraded_answers", only, ["index"])
-        self._queries = counter("linker_queries", "Texts that were searched for.", ["index"])
+        self._queries = counter("linker_queries", "Texts searched for.", ["index"])
         size, oldest = "Documents of the open generation.", "Open generation; of several workers, the oldest."
         self._documents = gauge("linker_documents", size, ["index"], multiprocess_mode="livemax")
         self._generation = gauge("linker_generation", oldest, ["index"], multiprocess_mode="livemin")
@@ -58,7 +58,7 @@ class ServerMetrics:
         self._seconds.labels(route).observe(seconds)
 
     def searched(self, index: str, texts: int, degraded: bool) -> None:
-        """Count an answered search of that many texts."""
+        """Count a completed search for this many texts."""
         self._queries.labels(index).inc(texts)
         if degraded:
             self._degraded.labels(index).inc()
@@ -72,7 +72,7 @@ class ServerMetrics:
         return is_due
 
     def look(self, pending: int, indexes: Mapping[str, tuple[int, int]]) -> None:
-        """Set the gauges to current values: calls running or waiting, and documents and generation of each index."""
+        """Set the gauges: `pending` calls (running or waiting), and by index its (documents, generation)."""
         for name, (documents, generation) in indexes.items():
             self._documents.labels(name).set(documents)
             self._generation.labels(name).set(generation)

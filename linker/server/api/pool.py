@@ -15,16 +15,16 @@ from linker.base.errors import LinkerError
 
 T = TypeVar("T")
 WorkT = TypeVar("WorkT")
-OWNER: ContextVar[str] = ContextVar("owner", default="")  # owner of the current request
+OWNER: ContextVar[str] = ContextVar("owner", default="")  # token name or address of the current client
 
 
 class BusyError(LinkerError):
-    """More searches wait than the server accepts; the caller may retry later."""
+    """Too many requests are waiting; the caller may retry later."""
 
 
 @dataclasses.dataclass(eq=False, slots=True)
 class Waiting(Generic[WorkT, T]):
-    """Work of the current request's owner, and the future of its result for a caller, who may give up meanwhile."""
+    """Queued work of one owner, with a future for its result; the caller may give up waiting for it."""
 
     work: WorkT
     owner: str = dataclasses.field(default_factory=OWNER.get)
@@ -33,12 +33,12 @@ class Waiting(Generic[WorkT, T]):
     )
 
     def answer(self, result: T) -> None:
-        """Give the result to the caller."""
+        """Set the result, unless the caller has given up."""
         if not self.future.done():
             self.future.set_result(result)
 
     def fail(self, error: BaseException) -> None:
-        """Raise an error where the caller waits."""
+        """Raise the error in the caller, unless it has given up."""
         if not self.future.done():
             self.future.set_exception(error)
 
@@ -47,8 +47,8 @@ _Call = Waiting[Callable[[], Any], Any]
 
 
 class FairPool:
-    """Calls of several owners take turns, and no owner gets all threads; beyond `waiting` per owner, calls are
-    refused.
+    """A thread pool in which owners take turns and none gets all threads; beyond `waiting` waiting calls per owner,
+    calls are refused.
 
     Only one event loop may use it.
     """
@@ -67,9 +67,9 @@ class FairPool:
         return self._held.total()
 
     async def run(self, call: Callable[[], T]) -> T:
-        """Return the result of a call in a thread. Raises BusyError if too many of its owner's calls already wait.
+        """Run `call` in a thread and return its result. Raises BusyError if too many of its owner's calls wait.
 
-        If the caller gives up, a call that has begun runs to its end, and counts until then.
+        If the caller gives up, a call that has begun still runs to its end, and counts until then.
         """
         one = Waiting[Callable[[], T], T](call)
         if self._held[one.owner] >= self._threads + self.waiting:
@@ -80,7 +80,7 @@ class FairPool:
         return await one.future
 
     async def run_each(self, calls: Iterable[Callable[[], T]]) -> list[T]:
-        """Return the results of calls one after another; others get turns in between. Giving up skips the rest."""
+        """Run calls one after another, with turns for others in between; if the caller gives up, skip the rest."""
         return [await self.run(call) for call in calls]
 
     def _begin(self) -> None:
@@ -102,7 +102,7 @@ class FairPool:
     def _ended(self, one: _Call, inner: asyncio.Future[Any]) -> None:
         self._running[one.owner] -= 1
         self._release(one)
-        # the error is retrieved even if nobody waits for it, or asyncio would log it
+        # retrieve the error even if nobody waits for it: otherwise asyncio would log it
         error = None if inner.cancelled() else inner.exception()
         if inner.cancelled():
             one.future.cancel()
@@ -119,6 +119,6 @@ class FairPool:
                 del counts[one.owner]
 
     def close(self) -> None:
-        """End the threads when their calls have ended."""
+        """Discard the waiting calls, and end the threads once the running calls have ended."""
         self._queues.clear()
         self._executor.shutdown(wait=True, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""The open indexes: searches run in bounded thread pools, changes of an index one after another."""
+"""The open indexes: searches run in bounded thread pools, and changes to an index run one after another."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from linker.server.jobs.keeper import Jobs
 from linker.server.shelf import Shelf
 
 T = TypeVar("T")
-FOLLOW = 1.0  # seconds
+FOLLOW = 1.0  # seconds between two checks for new commits
 # limits of a small search, which is batched with others
 SMALL_TEXTS, SMALL_CHARACTERS, SMALL_K = 8, 20_000, 100
 HEAVY_THREADS = 2  # no owner gets both threads
-# a larger search runs in parts of this many texts, with turns for others in between
+# texts per part of a larger search, after which others get a turn; and if the index is calibrated or has a ranker
 PART, CALIBRATED_PART = 16, 200
 
 
 class Served:
-    """One index, by its name in requests."""
+    """One served index, and the name by which requests refer to it."""
 
     def __init__(self, name: str, engine: Engine, pool: FairPool, heavy: FairPool) -> None:
         self.name, self.engine, self._pool, self._heavy = name, engine, pool, heavy
@@ -55,22 +55,22 @@ class Served:
 
     @property
     def names(self) -> dict[str, str]:
-        """Names for the directories in answers: with several, the last part of each path."""
+        """The names by which responses refer to the index's directories; a shard's is the last part of its path."""
         shards = {str(d): d.name for d in self.engine.directories if d != self.engine.directory}
         directory = self.engine.directory
         return {**shards, str(directory): self.name, shown(directory): self.name}
 
     def without_paths(self, text: str) -> str:
-        """Return a text with names instead of directories: clients must not learn where they are on disk."""
+        """Return `text` with names in place of the index's directories, whose location clients must not learn."""
         for directory, name in self.names.items():
             text = text.replace(directory, name)
         return text
 
     async def search(self, texts: Sequence[str], options: SearchOptions) -> Answer:
-        """Return the answer of `Engine.search`; waiting small searches are batched.
+        """Search as `Engine.search` does; small searches that wait are batched.
 
-        A search for many texts runs in parts, separately from small ones. Raises the errors of `Engine.search`, and
-        BusyError and ProblemError if too many wait.
+        A search for many texts runs in parts, separately from small ones. Raises the errors of `Engine.search`,
+        BusyError if too many searches wait, and ProblemError if the index lacks the requested retriever.
         """
         if len(texts) <= SMALL_TEXTS and sum(map(len, texts)) <= SMALL_CHARACTERS and options.k <= SMALL_K:
             return await self._batcher.search(texts, options)
@@ -84,21 +84,21 @@ class Served:
     async def each(
         self, call: Callable[[Sequence[str]], T], texts: Sequence[str], size: int = PART
     ) -> list[T]:
-        """Return the results of a call for parts of the texts, run one after another, apart from small searches."""
+        """Call `call` on parts of `texts`, one after another, separately from small searches; return the results."""
         parts = [texts[start : start + size] for start in range(0, len(texts), size)] or [texts]
         return await self._heavy.run_each(functools.partial(call, part) for part in parts)
 
     async def run_heavy(self, call: Callable[[], T]) -> T:
-        """Return the result of a long reading call, run separately from small searches."""
+        """Run a long read-only call separately from small searches, and return its result."""
         return await self._heavy.run(call)
 
     def _most(self) -> int:
-        """Return how many texts may be searched together: fewer than FEWEST, or answers would reveal others' scores."""
+        """Return the maximum texts per batch: fewer than FEWEST, or notes on a batch would reveal others' scores."""
         calibrated = self.engine.collection.manifest.search.get("calibration")
         return (drift.FEWEST if calibrated else searching.FEWEST) - 1
 
     def search_now(self, texts: Sequence[str], options: SearchOptions) -> Answer:
-        """Search in this thread."""
+        """Search in the calling thread."""
         try:
             return self.engine.search(texts, **values(options))
         except BackendUnavailableError as e:
@@ -110,7 +110,7 @@ class Served:
             raise
 
     async def run(self, call: Callable[[], T]) -> T:
-        """Return the result of a reading call in a thread of the pool."""
+        """Run a read-only call in a thread of the pool, and return its result."""
         return await self._pool.run(call)
 
     async def put(self, document: Document) -> bool:
@@ -123,13 +123,13 @@ class Served:
             raise UnknownIdError(f"not in the index: {id_!r}")
 
     async def change(self, call: Callable[[], T]) -> T:
-        """Return the result of a call that changes the index, after the changes before it."""
+        """Run a call that changes the index, after all earlier changes, and return its result."""
         async with self._writing:
             return await self._pool.run(call)
 
 
 class Service:
-    """All open indexes, and what may be done with them."""
+    """All served indexes, and the pools, jobs, metrics and access control that they share."""
 
     def __init__(self, config: ServeConfig, shelf: Shelf | None = None) -> None:
         """Open the indexes. Raises InputError or IndexesError if one cannot be read."""
@@ -148,7 +148,7 @@ class Service:
         self._open(config.indexes())
 
     def _open(self, found: Mapping[str, Path]) -> None:
-        """Open new indexes and look for commits in the others; if one fails, the set of indexes stays as it is."""
+        """Open new indexes and refresh the others; if one cannot be opened, the set of indexes does not change."""
         opened: dict[str, Served] = {}
         for name, directory in found.items():
             known = self.indexes.get(name)
@@ -182,11 +182,11 @@ class Service:
         self.access.tokens = tokens
 
     def drain(self) -> None:
-        """Report at `/ready` that the server is shutting down: running requests finish, no more should be sent."""
+        """Make `/ready` report that the server is shutting down, so that clients send no more requests."""
         self.draining = True
 
     def look(self) -> None:
-        """Set the gauges of the metrics."""
+        """Set the gauges of the metrics to their current values."""
         open_now = {name: served.engine.collection for name, served in self.indexes.items()}
         sizes = {name: (len(c.rows), c.manifest.generation) for name, c in open_now.items()}
         waiting = sum(served.waiting for served in self.indexes.values())
@@ -198,7 +198,7 @@ class Service:
         threading.Thread(target=self.load_encoders, name="load encoders", daemon=True).start()
 
     async def follow(self) -> None:
-        """Open the last commits every second, until it is cancelled.
+        """Open the last commit of each index every second, until cancelled.
 
         A search opens the last commit itself, but concurrent searches are answered from the open one, which would be
         old if nobody has searched for a long time.
@@ -224,7 +224,7 @@ class Service:
             except (LinkerError, IndexesError) as e:
                 failed += 1
                 logs.event("encoder", logging.ERROR, index=served.name, error=type(e).__name__)
-        self.waiting_for = f"{failed} encoders cannot be loaded, see the log" if failed else ""
+        self.waiting_for = f"encoders that could not be loaded: {failed}; see the log" if failed else ""
 
     def served(self, name: str | None) -> Served:
         """Return an index by its name, which may be omitted if there is only one. Raises ProblemError (404, 400)."""

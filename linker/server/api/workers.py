@@ -1,6 +1,6 @@
-"""Several processes that serve one listening socket: a process that ends is replaced, signals reach all.
+"""Several processes that serve one listening socket: a process that ends is replaced, and signals are forwarded to all.
 
-uvicorn's own supervisor does not fit: it restarts its workers at SIGHUP, kills one that is slow to start, pickles the
+uvicorn's own supervisor does not fit: it restarts its workers on SIGHUP, kills one that is slow to start, pickles the
 application to hand it over, and leaves its workers behind when it is killed itself.
 """
 
@@ -19,7 +19,7 @@ READY = signal.SIGRTMIN  # sent by a worker to the supervisor; unlike others, re
 SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, READY})
 SHARED = "PROMETHEUS_MULTIPROC_DIR"  # prometheus_client reads this variable
 PAUSE = 1.0  # seconds before a worker that did not get ready is replaced
-MARGIN = 5.0  # seconds that a worker may take beyond its grace
+MARGIN = 5.0  # seconds beyond its grace period after which a worker is killed
 
 
 @contextlib.contextmanager
@@ -31,7 +31,7 @@ def shared_metrics() -> Iterator[None]:
 
 
 class Workers:
-    """The supervisor of `count` worker processes; `run` is called once, before there are threads."""
+    """The supervisor of `count` worker processes; call `run` once, before any thread is started."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Workers:
         ready: Callable[[], None],
         ended: Callable[[int], None] = lambda pid: None,
     ) -> None:
-        """Call `work(is_ready)` in each worker, which calls `is_ready` once it answers, and ends after SIGTERM.
+        """Call `work(is_ready)` in each worker; it calls `is_ready` once it serves requests, and ends after SIGTERM.
 
         Workers have `grace` seconds to end. `ready` is called here once all of them are ready, and `ended` with the
         process id of each that ended by itself.
@@ -128,7 +128,7 @@ class Workers:
         os.kill(os.getpid(), signal.SIGTERM)
 
     def _reaped(self) -> dict[int, bool]:
-        """Forget the workers that have ended; return their process ids, and whether they had been ready."""
+        """Reap the workers that have ended; return by process id whether each had been ready."""
         ended = {pid: r for pid, r in self._alive.items() if os.waitpid(pid, os.WNOHANG)[0]}
         for pid in ended:
             del self._alive[pid]

@@ -13,7 +13,7 @@ from linker.base.terminal import note
 
 def serve(
     directories: Annotated[list[Path], Opt(
-        "Folder of reviews (may be new), one review, or an index; with --api, also several.", "",
+        "Folder of reviews (may be new), one review, or an index; with --api, several are allowed.", "",
         metavar="DIR...")],
     api: Annotated[bool, Opt("Also serve the HTTP API for programs.", "--api")] = False,
     host: Annotated[str, Opt(
@@ -28,10 +28,10 @@ def serve(
     allow_host: Annotated[list[str] | None, Opt(
         "Also answer to this host name. Repeatable.", metavar="NAME")] = None,
     rate_limit: Annotated[float, Opt(
-        "Requests per second of one client to the API; 0: unlimited.", low=0, metavar="NUMBER")] = 0,
+        "API requests per second that one client may send; 0: unlimited.", low=0, metavar="NUMBER")] = 0,
     log_format: Annotated[Literal["text", "json"], Opt("How the API logs requests on stderr.")] = "text",
     workers: Annotated[int, Opt(
-        "Processes that answer, with --api; several serve the API without the page.", low=1, high=256)] = 1,
+        "Number of server processes, with --api; if more than 1, there is no page.", low=1, high=256)] = 1,
     open_: Annotated[bool, Opt("Open the page in the browser.", "--open")] = False,
 ) -> None:  # fmt: skip
     """Open the review workbench: judge documents in a browser. With --api, programs can search, too.

@@ -1,3 +1,3 @@
-"""Requirements of page and API on clients: tokens, sessions, host names, sizes, rates and deadlines."""
+"""What the page and the API require of clients: tokens, sessions, host names, sizes, rates and deadlines."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Access to the page and the API: tokens, rates of requests, and sessions that can be ended."""
+"""Access control for the page and the API: tokens, request rates, and sessions that can be ended."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from linker.base.files import nonempty_lines
 from linker.server.guard.admission import RefusedError
 from linker.server.guard.tokens import Principal, Tokens, digest_of, write_secret
 
-MOST = 10_000  # number of clients remembered; the least recently seen is forgotten first
-LIFETIME = 30 * 24 * 3600  # seconds of a session
-# how many wrong tokens are allowed per second, and at once: from one address, and from all together
+MOST = 10_000  # maximum number of clients remembered; the least recently seen is forgotten first
+LIFETIME = 30 * 24 * 3600  # seconds for which a session is valid
+# wrong tokens allowed (per second, in one burst): from one address, and from all addresses together
 TRIES, TRIES_OF_ALL = (0.2, 20.0), (5.0, 200.0)
-REMEMBERED = 10_000  # number of correct tokens remembered, by address
-ENDING = ".sessions"  # suffix of the file with the secret, next to the token file
+REMEMBERED = 10_000  # maximum number of remembered pairs of an address and a correct token
+ENDING = ".sessions"  # suffix of the file with the session secret, next to the token file
 
 
 class Rates:
-    """One bucket per name, filled at `rate` per second up to `burst`; a rate of 0 means no limit."""
+    """Rate limits: one bucket per name, refilled by `rate` units per second up to `burst`; rate 0 means no limit."""
 
     def __init__(
         self, rate: float, burst: float | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._rate, self._burst, self._clock = rate, burst or max(1.0, 2 * rate), clock
-        # The number of tokens left, and the time of that count.
+        # by name: the units left in the bucket, and the time at which they were counted
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def wait(self, name: str) -> int:
-        """Take one from a bucket and return 0, or return the whole seconds until there will be one."""
+        """Take a unit from a bucket and return 0; if it is empty, return the whole seconds until it has a unit."""
         if not self._rate:
             return 0
         now = self._clock()
@@ -62,17 +62,17 @@ class Rates:
 class Access:
     """The tokens of a file, and the sessions of users who signed in with them; without a file everybody is admitted.
 
-    The secret that signs sessions is random: nobody can guess a token from a cookie. It is in a file next to the token
-    file, together with the signed-out sessions, so that a restart neither ends a session nor revives one.
+    The secret that signs sessions is random, so that nobody can guess a token from a cookie. It is in a file next to
+    the token file, together with the signed-out sessions, so that a restart neither ends a session nor revives one.
     """
 
     def __init__(self, tokens: Tokens | None = None, file: Path | None = None) -> None:
-        """Admit users with `tokens`. The secret is in `file`, or only in memory if the file cannot be written."""
+        """Admit users who have one of `tokens`. The secret is in `file`, or only in memory if it cannot be written."""
         self.tokens, self._file = tokens, file
         self._path: Path | None = None
         self._page = False
         self._key = secrets.token_bytes(32) if tokens else b"linker: everybody is let in"
-        self._ended: dict[str, int] = {}  # ids of signed-out sessions, and when they would have ended
+        self._ended: dict[str, int] = {}  # by id of a signed-out session: when it has expired for certain
         self._lock = threading.Lock()
         self._one, self._all = Rates(*TRIES), Rates(*TRIES_OF_ALL)
         self._seen: OrderedDict[tuple[str, bytes], None] = OrderedDict()
@@ -81,9 +81,9 @@ class Access:
 
     @classmethod
     def of(cls, token_file: Path | None, *, page: bool) -> Self:
-        """Return the access that a token file grants, if given; with a `page`, one of its tokens must open the page.
+        """Return the access control for `token_file`, which admits everybody if it is None.
 
-        Raises InputError if the file cannot be used.
+        If `page`, a token must have the scope admin. Raises InputError if the file is unreadable or invalid.
         """
         if token_file is None:
             return cls()
@@ -97,13 +97,13 @@ class Access:
         return self._file is not None
 
     def read_again(self) -> Tokens | None:
-        """Return the tokens currently in the file. Raises InputError if it cannot be used."""
+        """Return the tokens currently in the file. Raises InputError if it is unreadable or invalid."""
         return self.tokens if self._path is None else _read(self._path, self._page)
 
     def principal(self, token: str, address: str) -> Principal | None:
-        """Return the token's owner. Raises RefusedError after too many wrong tokens.
+        """Return the token's owner, or None if it is unknown. Raises RefusedError after too many wrong tokens.
 
-        A token that an address has used before is accepted, so that nobody's wrong tokens lock others out.
+        A token that `address` has used before is always accepted, so that one client's wrong tokens lock nobody out.
         """
         digest = digest_of(token)
         found = self.tokens.holder(digest) if self.tokens else None
@@ -122,12 +122,12 @@ class Access:
         return found
 
     def signed(self, id_: str, token: str = "") -> str:
-        """Return the cookie of a session: its id, its start, the token that signed it in, and the signature."""
+        """Return a session's cookie: its id, its start, a keyed hash of the token that signed it in, a signature."""
         body = f"{id_}.{int(time.time())}.{self._mark(digest_of(token)) if token else 'out'}"
         return f"{body}.{self.mac(body)}"
 
     def checked(self, cookie: str) -> tuple[str, bool] | None:
-        """Return a session's id and whether it is signed in; None if the cookie is not ours, too old or ended."""
+        """Return a cookie's session id and whether it is signed in; None if it is forged, expired or signed out."""
         body, _, signature = cookie.rpartition(".")
         parts = body.split(".")
         if len(parts) != 3 or not is_same(signature, self.mac(body)) or not parts[1].isdecimal():
@@ -141,7 +141,7 @@ class Access:
         return (id_, True) if known else None
 
     def end(self, id_: str) -> None:
-        """End a session for good, wherever its cookie may be."""
+        """End a session permanently, so that copies of its cookie are refused too."""
         with self._lock:
             self._ended[id_] = int(time.time()) + LIFETIME
             if self._file is not None:
@@ -152,7 +152,7 @@ class Access:
                     os.fsync(file.fileno())
 
     def mac(self, text: str) -> str:
-        """Return the signature of a text."""
+        """Return the HMAC-SHA256 of a string, in hexadecimal."""
         return hmac.new(self._key, text.encode(errors="replace"), hashlib.sha256).hexdigest()
 
     def _mark(self, digest: bytes) -> str:
@@ -170,19 +170,19 @@ class Access:
             self._file = None
             return
         except ValueError:
-            raise InputError(f"{file} is damaged: delete it; everybody must sign in again") from None
+            raise InputError(f"{file} is damaged: delete it (everybody must then sign in again)") from None
         if mode & 0o077:
             raise InputError(f"{file} can be read by others (mode {mode:03o}): run `chmod 600 {file}`")
         self._ended = {id_: until for id_, until in self._ended.items() if until > time.time()}
 
 
 def is_same(given: str, expected: str) -> bool:
-    """Compare two secrets in a time that does not depend on where they differ."""
+    """Return whether two secrets are equal, in constant time."""
     return hmac.compare_digest(given.encode(errors="replace"), expected.encode())
 
 
 def _read(path: Path, page: bool) -> Tokens:
     tokens = Tokens.read(path)
     if page and not tokens.opening:
-        raise InputError(f"{path} holds no token with the scope admin, which the page asks for: add one")
+        raise InputError(f"{path} contains no token with the scope admin, which the page requires: add one")
     return tokens

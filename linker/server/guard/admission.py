@@ -1,6 +1,6 @@
-"""Checks by page and API before a request is answered: host names, origins, sizes, times.
+"""Checks that the page and the API make before they answer a request: host name, origin, size and time.
 
-A request is refused before its body is read; a body that is read must arrive in time.
+The host and the origin are checked before the body is read; the body must then arrive in time.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from linker.review.wording import message
 from linker.server.errors import ProblemError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-IDLE = 20.0  # seconds between two chunks of a body, or of an answer that the client is slow to read
+IDLE = (
+    20.0  # maximum seconds between two chunks of a body, or in which a client must read a chunk of a response
+)
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-# The status and the message of each refusal.
 UNKNOWN_HOST = message("This server does not answer to the name %(host)s. Whoever runs linker can allow it.")
 FOREIGN = message("This request came from another site, so nothing was done.")
-LARGE = message("This is more than the server takes at once.")
+LARGE = message("This is more than the server accepts at once.")
 SLOW = message("The request came too slowly. Try again.")
 OFTEN = message("There were too many tries. Wait %(seconds)s seconds.")
 KINDS = {
@@ -35,15 +36,15 @@ KINDS = {
     "slow-body": (408, SLOW),
     "too-many-requests": (429, OFTEN),
 }
-# for programs and logs; the page's texts name no options
+# appended for API clients and logs; the page's messages name no options
 FLAGS = {"unknown-host": " The option is --allow-host."}
 
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """The names to which a server answers, in lower case, in addition to this machine's own.
+    """The host names to which a server answers, in lower case, in addition to this machine's own.
 
-    `any_address`: also answer to every IP address, since an address is not a name that could be rebound.
+    `any_address`: also answer to every IP address, since DNS rebinding affects names only.
     """
 
     names: tuple[str, ...] = ()
@@ -60,7 +61,7 @@ class Hosts:
         return name in LOOPBACK or name in self.names or (self.any_address and is_address(name))
 
     def is_own_origin(self, origin: str, host: str, *, proxied: bool = False) -> bool:
-        """Return whether the header Origin names this server; a proxy may have changed `host`, the header Host."""
+        """Return whether the header Origin names this server; if `proxied`, a proxy may have changed `host` (Host)."""
         try:
             parts = urlsplit(origin)
         except ValueError:  # an unpaired bracket
@@ -92,7 +93,7 @@ def without_port(host: str) -> str:
 
 
 class RefusedError(ProblemError):
-    """A request that must not be answered: the code of its kind and the values for its text."""
+    """A refused request; `code` is a key of KINDS, and `values` fill in its message."""
 
     def __init__(self, code: str, *, retry: int | None = None, **values: Any) -> None:
         status, text = KINDS[code]
@@ -103,7 +104,7 @@ class RefusedError(ProblemError):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Limits of a body: its size in bytes, and its time in seconds: in total, and between two chunks."""
+    """Limits on a request body: its size in bytes, and the seconds allowed in total and between two chunks."""
 
     size: int
     seconds: float | None = 60.0  # None for a stream, which may continue as long as chunks arrive
@@ -115,13 +116,13 @@ SMALL = Bounds(4 << 10, 5.0, 5.0)  # limits for an unknown client
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The names to which a server answers; `proxied`: a proxy may have changed them."""
+    """Checks the host and the origin of requests; `proxied`: a proxy may have changed the header Host."""
 
     hosts: Hosts = field(default_factory=Hosts)
     proxied: bool = False
 
     def check(self, scope: Scope) -> None:
-        """Raise RefusedError if the request is for another name, or from another site's page."""
+        """Raise RefusedError if the request names another host, or comes from another site's page."""
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         if not self.hosts.answers_to(without_port(host)):
@@ -133,8 +134,8 @@ class Admission:
 
 
 def bounded(scope: Scope, receive: Receive, bounds: Bounds) -> Receive:
-    """Return `receive`, which raises RefusedError for a body that is too large or too slow; at once if its length says
-    so."""
+    """Wrap `receive` so that it raises RefusedError for a body that is too large or too slow; if Content-Length is too
+    large or invalid, raise it at once."""
     length = Headers(scope=scope).get("content-length", "0")
     if not (length.isascii() and length.isdecimal()) or len(length) > 18 or int(length) > bounds.size:
         raise RefusedError("too-large")
@@ -160,7 +161,7 @@ def bounded(scope: Scope, receive: Receive, bounds: Bounds) -> Receive:
 
 
 def patient(send: Send, idle: float = IDLE) -> Send:
-    """Return `send`, which gives up (TimeoutError) on a client that reads nothing."""
+    """Wrap `send` so that it raises TimeoutError if the client reads nothing for `idle` seconds."""
 
     async def send_patiently(sent: Message) -> None:
         async with asyncio.timeout(idle):
@@ -170,5 +171,5 @@ def patient(send: Send, idle: float = IDLE) -> Send:
 
 
 def address_of(scope: Scope) -> str:
-    """Return the address that a request came from."""
+    """Return the IP address of the client that sent a request."""
     return str((scope.get("client") or ("unknown",))[0])

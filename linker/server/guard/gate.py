@@ -1,5 +1,4 @@
-"""The outermost layer of the page and the API: refuses requests that must not be answered, and adds headers to
-answers."""
+"""The outermost layer of the page and the API: refuses inadmissible requests and adds headers to responses."""
 
 from __future__ import annotations
 
@@ -21,40 +20,40 @@ HEADERS = {
 
 
 class Asked(Protocol):
-    """One request, as seen by the page or the API.
+    """How the page or the API treats one request.
 
-    `idle`: seconds in which a client must take the next chunk of an answer. `timed`: the answer, too, must come
-    within the body's time limit.
+    `idle`: seconds in which a client must read the next chunk of the response. `timed`: the response, too, must be
+    complete within the body's time limit.
     """
 
     idle: float
     timed: bool
 
     def admit(self) -> ASGIApp | None:
-        """Return the answer to a client that may not proceed, or None. Raises the errors that `refusal` answers."""
+        """Return None to admit a client, or the response that turns it away. Raises errors that `refusal` handles."""
 
     def bounds(self) -> Bounds:
         """Return the size and time limits of a body from an admitted client."""
 
     def dress(self, headers: MutableHeaders) -> None:
-        """Add the headers of every answer."""
+        """Add the headers common to all responses."""
 
     def refusal(self, error: BaseException) -> ASGIApp | None:
-        """Return the answer to an error; None if the guard does not handle it."""
+        """Return the response for an error; None if the guard does not handle it."""
 
     def ended(self, status: int) -> None:
         """Record the end of the request; `status` is 0 if nothing was answered."""
 
 
 class Gate:
-    """The layer around an application; `asked` turns a request's scope into the page's or the API's view of it."""
+    """The layer around an application; `asked(scope)` returns the page's or the API's treatment of a request."""
 
     def __init__(self, app: ASGIApp, config: ServeConfig, asked: Callable[[Scope], Asked]) -> None:
         self._app, self._asked = app, asked
         self._admission = Admission(config.hosts, proxied=bool(config.proxy_header))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request that is refused here, or pass it on."""
+        """Pass a request on to the application, or refuse it."""
         if scope["type"] == "lifespan":
             return await self._app(scope, receive, send)
         if scope["type"] != "http":  # there are no WebSockets

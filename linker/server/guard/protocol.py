@@ -1,4 +1,4 @@
-"""HTTP connections that nobody can hold open: deadlines for headers, a connection limit, closing at SIGTERM.
+"""HTTP connections that nobody can hold open: deadlines for headers, a connection limit, closing on SIGTERM.
 
 uvicorn itself waits forever for the first request, accepts connections until the system has no descriptors left, and
 at shutdown closes keep-alive connections despite requests in flight.
@@ -16,7 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 SECONDS = 10.0  # from the first byte of a request, or a new connection, to the end of its headers
 LINGER = 1.0  # seconds at shutdown in which a keep-alive connection may send one more request
-MOST, MOST_OF_ONE = 1024, 256  # concurrent connections: in total, and per address
+MOST, MOST_OF_ONE = 1024, 256  # maximum concurrent connections: in total, and per address
 FILES = 1024  # descriptors reserved for indexes, ledgers and uploads
 _CLOSE = (b"connection", b"close")
 _BUSY = (
@@ -27,8 +27,8 @@ _BUSY = (
 class PatientProtocol(H11Protocol):
     """uvicorn's protocol with deadlines.
 
-    If there are too many connections, the one that has waited longest for the rest of its request is closed for the
-    new one; connections being answered, or with a request by a signed-in user, continue.
+    If there are too many connections, the one that has waited longest for its request is closed to make room for the
+    new one. Connections that are being answered, or that carry a signed-in user's request, stay open.
     """
 
     _deadline: asyncio.TimerHandle | None = None
@@ -45,7 +45,7 @@ class PatientProtocol(H11Protocol):
             transport.close()
 
     def data_received(self, data: bytes) -> None:
-        """Take the received data; if it is not yet a whole request, keep waiting."""
+        """Parse the received data; until the headers of a request are complete, its deadline stays."""
         if self.transport.is_closing():
             return
         super().data_received(data)
@@ -88,7 +88,7 @@ class PatientProtocol(H11Protocol):
         return self.client[0] if self.client else ""
 
     def _make_room(self) -> bool:
-        """Close the connection that has waited longest, if there are too many; return whether there is room."""
+        """If there are too many connections, close the one that has waited longest; return whether there is room."""
         there = [
             c for c in self.connections if isinstance(c, PatientProtocol) and not c.transport.is_closing()
         ]

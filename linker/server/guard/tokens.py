@@ -1,6 +1,6 @@
-"""Tokens with scopes, from a file: for the page and the API.
+"""Access tokens for the page and the API, with scopes, read from a file.
 
-A line is `TOKEN`, `TOKEN SCOPES` or `TOKEN SCOPES NAME`. SCOPES are joined by commas: `read` (search), `write`
+Each line is `TOKEN`, `TOKEN SCOPES` or `TOKEN SCOPES NAME`. SCOPES are joined by commas: `read` (search), `write`
 (change documents), `admin` (everything; the default for a TOKEN without SCOPES). NAME appears in logs and metrics
 instead of the token. A # at the beginning of a line is a comment.
 """
@@ -20,7 +20,7 @@ from typing import Literal, Self, get_args
 from linker.base.errors import InputError
 from linker.base.files import nonempty_lines
 
-SHORTEST_TOKEN = 16  # characters
+SHORTEST_TOKEN = 16  # minimum length in characters
 Scope = Literal["read", "write", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -28,7 +28,7 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The client: a name for logs, and its allowed scopes."""
+    """An authenticated client: its name for logs, and its allowed scopes."""
 
     name: str
     scopes: frozenset[str] = frozenset(SCOPES)
@@ -46,9 +46,9 @@ class Tokens:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Return the tokens in a file; if there is none, one is created with a new token that may do everything.
+        """Return the tokens in a file; if it does not exist, it is created with one new token that has all scopes.
 
-        Raises InputError if the file cannot be read, others can read it, or a line is malformed.
+        Raises InputError if the file cannot be read or created, others can read it, or a line is malformed.
         """
         try:
             if not path.exists():
@@ -63,17 +63,17 @@ class Tokens:
         lines = [line for line in nonempty_lines(path) if not line.startswith("#")]
         known = tuple(_entry(line, number, path) for number, line in enumerate(lines, start=1))
         if not known:
-            raise InputError(f"{path} holds no token: delete the file, and one is made")
+            raise InputError(f"{path} contains no token: delete the file, and linker creates one")
         if len({digest for digest, _ in known}) < len(known):
-            raise InputError(f"{path} holds a token twice: remove one of the lines")
+            raise InputError(f"{path} contains a token twice: remove one of the lines")
         return cls(known)
 
     def principal(self, token: str) -> Principal | None:
-        """Return the token's owner, in a time that does not depend on how much of it is right."""
+        """Return the token's owner, or None if it is unknown, in constant time."""
         return self.holder(digest_of(token))
 
     def holder(self, digest: bytes) -> Principal | None:
-        """Return the owner of the token with this digest."""
+        """Return the owner of the token with this digest, or None."""
         found = None
         for known, principal in self.known:
             if hmac.compare_digest(known, digest):
@@ -102,12 +102,12 @@ def _entry(line: str, number: int, path: Path) -> tuple[bytes, Principal]:
     wrong = [scope for scope in scopes if scope not in SCOPES]
     if len(token) < SHORTEST_TOKEN:
         raise InputError(
-            f"{path}: token {number} has fewer than {SHORTEST_TOKEN} characters and can be guessed"
+            f"{path}: token {number} has fewer than {SHORTEST_TOKEN} characters: replace it with a longer one"
         )
     if wrong or len(rest) > 2 or not _NAME.fullmatch(name):
         raise InputError(
-            f"{path}: line {number} is not TOKEN, TOKEN SCOPES or TOKEN SCOPES NAME with scopes of "
-            f"{', '.join(SCOPES)} and a name of letters, digits and ._-"
+            f"{path}: token {number}: expected TOKEN, TOKEN SCOPES or TOKEN SCOPES NAME, with scopes from "
+            f"{', '.join(SCOPES)} and a name of at most 64 letters, digits and ._-"
         )
     return digest_of(token), Principal(name, frozenset(scopes))
 

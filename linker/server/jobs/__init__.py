@@ -1,3 +1,3 @@
-"""Long work of a review in a separate process: it reports its progress, and if cancelled leaves nothing behind."""
+"""Long-running jobs in separate processes: they report their progress and, if cancelled, leave nothing behind."""
 
 __all__: list[str] = []

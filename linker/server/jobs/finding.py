@@ -1,4 +1,4 @@
-"""The documents to read for seeds, best first, given the judgements so far; nothing is stored."""
+"""The job `find`: list the documents to read for seeds, best first, given the judgements so far; nothing is stored."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from linker.review.settings import Settings
 from linker.review.stopping import by_name
 
 READING = "documents"
-EVERY = 50  # documents between two lines of progress
+EVERY = 50  # number of documents between two progress reports
 
 
 def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     """Return at most `spec["limit"]` candidates for `spec["seeds"]` in the index `spec["index"]`, best first.
 
-    `spec["settings"]` are those of a review. The documents of the known judgements, `spec["judgements"]`, are left out,
-    and are used for learning if the order learns. Raises InputError or IndexesError.
+    `spec["settings"]` are a review's settings. Documents judged in `spec["judgements"]` are left out; an order that
+    learns learns from them. Raises InputError or IndexesError.
     """
     seeds, settings = [Seed(**seed) for seed in spec["seeds"]], Settings.of(spec["settings"])
     judgements = [Judgement(**judgement) for judgement in spec["judgements"]]

@@ -1,4 +1,4 @@
-"""The groups of a corpus: of an index, or of texts in the request."""
+"""The job `group`: group the documents of an index, or texts in the request, by story."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ ADDRESS = ("url", "link", "uri")
 def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     """Group the documents of `spec["corpus"]` as `linker group` does.
 
-    With `out`, the groups are written there for the page, as are single-document groups if `keep` names the document.
+    With `spec["out"]`, the groups are written to this file for the page, with a group of one for each document in
+    `spec["keep"]` that is in no other.
     Raises InputError if an option lacks a required input, IndexesError if an index cannot be read.
     """
     judged = {

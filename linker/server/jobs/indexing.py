@@ -1,4 +1,4 @@
-"""Build an index and its seeds from uploaded files: either all of it, or nothing."""
+"""The job `index`: build a review's index and seeds from uploaded files, completely or not at all."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from linker.review.ledger import Ledger
 from linker.review.ownership import UNFINISHED
 from linker.review.project import Project
 
-# file of the articles that could not be read, next to the uploads
+# name of the file with the articles that could not be read, next to the uploads
 SEEDS_QUARANTINE = "seeds.quarantine.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
 class UploadedFile:
-    """An uploaded file, and how it is read."""
+    """An uploaded file, and how to read its columns."""
 
     path: Path
     columns: Columns
@@ -43,7 +43,7 @@ class UploadedFile:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """Return the source that `to_json` described."""
+        """Return the file that `to_json` described."""
         columns = dict(values["columns"])
         names = tuple((field, name) for field, name in columns.pop("names"))
         return cls(Path(values["path"]), Columns(**columns, names=names))
@@ -57,7 +57,7 @@ def specification(
     encoder: str = "none",
     language: str = "english",
 ) -> dict[str, Any]:
-    """Return the specification of a review's task `index`: index `posts` (add them if an index exists), read seeds."""
+    """Return the specification of a job: index `posts`, or add them to the index, and read seeds from `articles`."""
     return {
         "folder": str(project.own_folder),
         "index": str(project.index),
@@ -76,7 +76,7 @@ def unfinished(project: Project) -> list[Path]:
 
 
 def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
-    """Carry out a `specification`; the index appears under its name in one step, after everything else.
+    """Carry out a `specification`; the index gets its name in one step, after everything else.
 
     Returns the numbers of documents, quarantined records and seeds. Raises InputError or IndexesError.
     """
@@ -105,7 +105,7 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
 
 
 def read_seeds(sources: Sequence[UploadedFile]) -> tuple[list[Seed], list[BadLine]]:
-    """Return the seeds in files, and the records that cannot be seeds. Raises InputError if an id repeats."""
+    """Return the seeds in files, and the unusable records. Raises InputError if an id repeats."""
     seeds: dict[str, Seed] = {}
     bad: list[BadLine] = []
     for source in sources:

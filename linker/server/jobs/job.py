@@ -44,7 +44,7 @@ class Step:
 
 
 class Job:
-    """A running or ended task. Its child process is killed by `cancel`, and ends by itself when this process does."""
+    """A task in a child process, running or ended. The child ends on `cancel`, and when this process ends."""
 
     def __init__(self, task: str, spec: Mapping[str, Any], unfinished: Sequence[Path] = ()) -> None:
         """Start `task` of linker.server.jobs.worker; unless it succeeds, the indexes `unfinished` are deleted."""
@@ -80,12 +80,12 @@ class Job:
 
     @property
     def step(self) -> Step:
-        """The current step; `seconds` counts from the beginning of this kind of step."""
+        """The current step; `seconds` counts from when the step's name last changed."""
         step = self._step
         return Step(step.what, step.done, step.total, time.monotonic() - self._begun)
 
     def cancel(self) -> None:
-        """End the job and wait until nothing of it remains; a job that has ended stays as it is."""
+        """End the job, and wait for its process and its clean-up to finish; no effect on a job that has ended."""
         self._cancelled.set()
         self._child.terminate()
         try:
@@ -95,7 +95,7 @@ class Job:
         self.wait()
 
     def wait(self, seconds: float | None = None) -> State:
-        """Wait for the end, at most `seconds`, and return the state."""
+        """Wait for the job to end, with a timeout of `seconds`, and return its state."""
         self._reader.join(seconds)
         return self._state
 

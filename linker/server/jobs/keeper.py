@@ -1,6 +1,6 @@
-"""Long work: a bounded queue of jobs, each in a process of its own, whose state any worker of the server can read.
+"""A bounded queue of long-running jobs, each in its own process; any worker of the server can read their state.
 
-The state is kept in a folder that the workers share and that is deleted with the server: no job survives it.
+The state is in a folder that the workers share and that is deleted when the server ends: no job survives a restart.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from linker.server.guard.tokens import Principal
 from linker.server.jobs.job import Job, Step
 
 TICK = 0.1  # seconds between two checks of a job
-PATIENCE = 15.0  # seconds that another worker has to end a cancelled job
+PATIENCE = 15.0  # seconds to wait for another worker to end a cancelled job
 
 
 @dataclass
 class Standing:
-    """The state of a job, as stored in its state file; `error`: why it failed, in the command line's words."""
+    """The state of a job, as stored in its state file; `error`: why it failed, as the command line would say it."""
 
     id: str
     kind: str
@@ -47,7 +47,7 @@ class Standing:
 
     @classmethod
     def of(cls, content: bytes) -> Self:
-        """Return the state in a file of `Jobs`."""
+        """Return the state from the content of a state file."""
         values = orjson.loads(content)
         return cls(**values | {"step": Step(**values["step"]), "error": Reason.of(values["error"])})
 
@@ -103,9 +103,9 @@ class Jobs:
         """Start a job, or queue it; return its state.
 
         The job replaces an earlier one with the same `id_`. The indexes `unfinished` are deleted unless the job
-        succeeds; if it does, `ended` is called before it counts as done. `hidden`: texts that its errors must not
-        reveal, with their replacements. Raises ProblemError (503) if too many jobs wait already, InputError if `id_`
-        is running.
+        succeeds; if it does, `ended` is called before its state becomes "done". `hidden`: strings that its errors must
+        not reveal, with their replacements. Raises ProblemError (503) if too many jobs wait already, InputError if a
+        job `id_` has not ended.
         """
         limits, standing = self._limits, Standing(id_ or secrets.token_urlsafe(16), kind, owner.name)
         entry = _Entry(standing, lambda: Job(kind, spec, unfinished), ended, hidden or {})
@@ -113,12 +113,10 @@ class Jobs:
             self._forget_old()
             if standing.id in self._entries:
                 raise InputError(
-                    Reason("this is being done already: wait for its end, or cancel it", "being-done")
+                    Reason("this job is already running: wait for it to end, or cancel it", "being-done")
                 )
             if len(self._entries) >= limits.jobs + limits.jobs_waiting:
-                raise ProblemError(
-                    503, "too many jobs wait for their turn: try again later", "overloaded", retry=10
-                )
+                raise ProblemError(503, "too many jobs are waiting: try again later", "overloaded", retry=10)
             self._forget(standing.id)
             if len(self._entries) < limits.jobs:
                 standing.state = "running"
@@ -141,7 +139,7 @@ class Jobs:
             raise unknown
         if not found.has_ended and not _is_alive(found.pid):
             found.state = "failed"
-            found.error = Reason("the server's worker that ran it has ended: send it again")
+            found.error = Reason("the server's worker that ran this job has ended: send the job again")
         return found
 
     def result(self, id_: str) -> bytes | None:
@@ -152,7 +150,7 @@ class Jobs:
             return None
 
     def list(self, owner: Principal) -> list[Standing]:
-        """Return the owner's jobs, the latest first; all jobs for an administrator."""
+        """Return the owner's jobs, or all jobs if the owner has the scope admin, latest first."""
         found = []
         for path in self._folder.glob("*.state"):
             with contextlib.suppress(ProblemError):
@@ -238,7 +236,11 @@ class Jobs:
         if job.state == "done":
             self._path(standing.id, "result").write_bytes(orjson.dumps(job.result))
             entry.ended()
-        error = Reason(f"it took more than {self._limits.job_seconds:g} seconds") if late else job.error
+        error = (
+            Reason(f"the job exceeded its limit of {self._limits.job_seconds:g} seconds")
+            if late
+            else job.error
+        )
         for secret, name in entry.hidden.items():
             error = error.replace(secret, name)
         standing.state = "failed" if late and job.state == "cancelled" else job.state

@@ -52,10 +52,10 @@ def sample(engine: Engine, most: int, seed: int) -> RowArray:
 
 
 def features(engine: Engine, rows: RowArray) -> Matrix:
-    """Return at most `COMPONENTS` numbers for each row [n, d].
+    """Return at most `COMPONENTS` features of each row, float32 [n, d].
 
-    They are the principal components of its vectors or, if the index has none, of its TF-IDF rows (latent
-    semantic analysis; Deerwester et al., 1990).
+    They are the principal components of the index's vectors or, if it has none, of TF-IDF vectors (latent semantic
+    analysis; Deerwester et al., 1990).
     """
     documents, encoder = engine.collection.documents, engine.collection.manifest.encoder
     if encoder is not None:
@@ -97,7 +97,7 @@ def layout(rows: Matrix, seed: int, tell: Progress) -> Points:
 
 
 def _start(rows: Matrix) -> Matrix:
-    """Return the first two components [n, 2], scaled down as t-SNE's initial layout should be."""
+    """Return the first two components [n, 2], scaled down to a standard deviation of 1e-4, as t-SNE expects."""
     two = np.zeros((len(rows), 2), np.float32)
     two[:, : min(2, rows.shape[1])] = rows[:, :2]
     return two / max(float(two[:, 0].std()), 1e-9) * 1e-4

@@ -1,4 +1,4 @@
-"""The counterparts of texts in another collection; each side is an index, or texts that were sent."""
+"""The job `link`: link the texts of two collections; each is an index, or texts in the request."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ OPTIONS = ("method", "k", "encoder", "one_to_one", "min_probability", "precision
 def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     """Link `spec["source"]` to `spec["target"]` as `linker link` does, each text to at most `spec["k"]` others.
 
-    Options that a specification omits are as in `LinkOptions`. Raises InputError if the method lacks something,
-    IndexesError if an index cannot be read.
+    Options that a specification omits have the defaults of `LinkOptions`. Raises InputError if the method lacks a
+    required input, IndexesError if an index cannot be read.
     """
     with tempfile.TemporaryDirectory(prefix="linker-") as folder:
         place = Path(folder)
@@ -60,9 +60,10 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
 
 
 def given(spec: Mapping[str, Any], name: str, path: Path) -> Path:
-    """Return the path of a side: its index or, for documents that were sent or filtered, a file that holds them.
+    """Return the path of the collection `name`: its index or, if its documents are filtered or in the request, `path`,
+    to which they are written.
 
-    `spec["indexes"]` has the directories of sides that are indexes; the side itself only has the public name.
+    `spec["indexes"]` has the directories of collections that are indexes, of which clients know only the name.
     """
     side = spec[name]
     index = spec.get("indexes", {}).get(name, side.get("index"))
@@ -75,9 +76,9 @@ def given(spec: Mapping[str, Any], name: str, path: Path) -> Path:
     else:
         texts = side["documents"]
         if len({d["id"] for d in texts}) < len(texts):
-            raise InputError("two documents of one side have the same id: ids must be unique")
+            raise InputError(f"two documents in {name} have the same id: ids must be unique")
     if not texts:
-        raise InputError("one side has no documents: nothing can be linked")
+        raise InputError(f"{name} has no documents: send some, or change its filter")
     return _written(path, b"".join(orjson.dumps(text) + b"\n" for text in texts))
 
 

@@ -1,4 +1,4 @@
-"""The candidates of every row of a review, decided together as in `linker link`, and kept in a file."""
+"""The job `match`: find the candidates of every row of a review, decided together as in `linker link`, for a file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Found = dict[str, tuple[Match, ...]]
 
 
 def specification(project: Project, ledger: Ledger) -> dict[str, Any]:
-    """Return the specification for `run` from a review as it stands; the job itself never opens the ledger."""
+    """Return the specification for `run` from a review's current state; the job itself never opens the ledger."""
     seeds = ledger.seeds
     return {
         "index": str(project.index),
@@ -71,7 +71,7 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
 
 
 def _calibration(engine: Engine) -> Calibration | None:
-    """Return the calibration of an index, or None if it has none that is valid."""
+    """Return the calibration of an index, or None if it has no valid one."""
     try:
         return engine.calibration
     except InputError:

@@ -12,8 +12,8 @@ from linker.base.errors import InputError
 from linker.base.files import read_bytes, write_atomically
 
 MOST = 20_000  # maximum number of documents on a map; if there are more, a random sample is shown
-LEAST = 5
-EDGE = 65_535  # coordinates are uint16
+LEAST = 5  # minimum number of documents
+EDGE = 65_535  # largest coordinate (uint16)
 
 Points = npt.NDArray[np.uint16]  # [n, 2]
 
@@ -33,7 +33,7 @@ def load(path: Path) -> tuple[list[str], bytes, int]:
     except (orjson.JSONDecodeError, KeyError, TypeError):
         raise InputError(f"{path} is not a map: delete it, and draw the map again") from None
     if len(points) != 4 * len(ids):
-        raise InputError(f"{path} is cut off: delete it, and draw the map again")
+        raise InputError(f"{path} is truncated: delete it, and draw the map again")
     return ids, points, generation
 
 

@@ -1,4 +1,4 @@
-"""The child process of a job: reads its specification from stdin, reports progress on stdout as JSON lines.
+"""The child process of a job: reads its specification from stdin and reports its progress on stdout as JSON lines.
 
 Not a command for users: `python -m linker.server.jobs.worker TASK`.
 """
@@ -18,14 +18,14 @@ from indexes.errors import Reason, reason_of
 from indexes.interface import IndexesError
 from linker.base.errors import LinkerError
 
-EVERY = 0.1  # minimum seconds between two lines of the same step
+EVERY = 0.1  # minimum seconds between two progress lines of the same step
 NICE = 10  # lower priority: pages and searches, for which people wait, go first
 
 Task = Callable[[Mapping[str, Any], Callable[[str, int, int | None], None]], dict[str, Any]]
 
 
 def task(name: str) -> Task:
-    """Return the task of this name; only its own imports are loaded."""
+    """Return the function of a task by its name, importing no other task."""
     if name == "index":
         from linker.server.jobs.indexing import run
     elif name == "find":
@@ -44,7 +44,7 @@ def task(name: str) -> Task:
 def main(name: str) -> int:
     """Run the task and return the exit status: 1 for errors that the user can correct."""
     told = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)  # keep libraries' output out of our lines
+    os.dup2(2, 1)  # keep libraries' output out of the JSON lines
     os.nice(NICE)
     spec = orjson.loads(sys.stdin.buffer.readline())
     spec |= spec.pop("given", {})  # the part that a client of the API sent
@@ -62,7 +62,7 @@ def main(name: str) -> int:
 
 
 class _Teller:
-    """Writes a step as a line, unless a line of this step was written a moment ago."""
+    """Writes a step as a JSON line, unless a line of the same step was written less than EVERY seconds ago."""
 
     def __init__(self, write: Callable[[bytes], object]) -> None:
         self._write, self._what, self._next = write, "", 0.0
@@ -75,7 +75,7 @@ class _Teller:
 
 
 def _end_with_parent() -> None:
-    """End this process when its parent is gone; the parent holds the other end of stdin and writes nothing more."""
+    """End this process when its parent ends: only then is stdin closed, and nothing more is written to it."""
     sys.stdin.buffer.read()
     os._exit(1)
 

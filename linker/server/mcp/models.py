@@ -9,16 +9,16 @@ from pydantic import BaseModel, Field
 from indexes.interface import Document
 from linker.review.interface import LanguageCount, OrderCertificate
 
-LONGEST_QUERY = 20_000  # characters
-LONGEST_TEXT = 20_000  # maximum characters of a document in one answer
+LONGEST_QUERY = 20_000  # maximum characters of a query, seed or note
+LONGEST_TEXT = 20_000  # maximum characters of a document's text in a result
 
 
 class GivenSeed(BaseModel):
-    """A text whose links are sought, such as an article."""
+    """A text to find links for, such as an article."""
 
     text: Annotated[str, Field(min_length=1, max_length=LONGEST_QUERY)]
     title: Annotated[str, Field(max_length=LONGEST_QUERY)] = ""
-    id: Annotated[str, Field(max_length=200, description="Made from title and text if it is empty.")] = ""
+    id: Annotated[str, Field(max_length=200, description="If empty, a hash of title and text.")] = ""
 
 
 class Text(BaseModel):
@@ -45,13 +45,13 @@ class LinkedText(BaseModel):
 
     id: str
     no_match: Annotated[
-        float | None, Field(description="P(none): how probable it is that no document belongs to it.")
+        float | None, Field(description="P(none), the probability that no document belongs to it.")
     ]
     hits: list[SearchHit]
 
 
 class LinkAnswer(BaseModel):
-    """All texts, decided together."""
+    """The links of all texts, which are decided together."""
 
     index: str
     texts: list[LinkedText]
@@ -66,8 +66,8 @@ class DocumentGroup(BaseModel):
         dict[str, str], Field(description="Id of each member that is a near copy → id of the original.")
     ]
     representative: Annotated[str, Field(description="The member closest to the others.")]
-    probability: Annotated[float, Field(description="Expected share of right pairs.")]
-    words: Annotated[list[str], Field(description="What most members share.")]
+    probability: Annotated[float, Field(description="Expected share of its pairs that belong together.")]
+    words: Annotated[list[str], Field(description="Weightiest words in most members.")]
     dates: Annotated[tuple[str, str] | None, Field(description="The first and the last day.")]
 
 
@@ -85,7 +85,7 @@ class FoundDocuments(BaseModel):
 
     index: str
     mode: str
-    degraded: Annotated[str, Field(description="What was unavailable; empty if nothing was.")]
+    degraded: Annotated[str, Field(description="The unavailable retriever or shard; empty if none.")]
     hits: list[SearchHit]
 
 
@@ -96,11 +96,13 @@ class ReviewProgress(BaseModel):
     relevant: int
     population: Annotated[int, Field(description="How many documents there are to judge.")]
     stopping_rule: str
-    certified: Annotated[float | None, Field(description="Recall certified by random reads alone.")]
-    left: Annotated[
-        int | None, Field(description="By random reads, at most so many relevant ones are unread.")
+    certified: Annotated[
+        float | None, Field(description="Recall certified by documents drawn at random alone.")
     ]
-    by_order: Annotated[OrderCertificate | None, Field(description="Recall certified under an assumption.")]
+    left: Annotated[
+        int | None, Field(description="Upper bound on unread relevant documents, from random reads.")
+    ]
+    by_order: Annotated[OrderCertificate | None, Field(description="Recall certified under its assumption.")]
     enough: Annotated[str, Field(description="Why to stop now; empty while reading should continue.")]
     languages: Annotated[
         list[LanguageCount], Field(description="Counts per language, if there is a lexicon.")

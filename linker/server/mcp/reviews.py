@@ -1,4 +1,4 @@
-"""The indexes served by name, and their reviews, which pick up what other processes write to their ledgers."""
+"""The served indexes by name, and their reviews, which pick up changes that other processes make to their ledgers."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Reported = tuple[Progress, str, list[LanguageCount]]
 
 
 class Indexes:
-    """Indexes by the names of their directories. Several threads may use it."""
+    """The served indexes, by the names of their directories; thread-safe."""
 
     def __init__(self, directories: Sequence[Path]) -> None:
-        """Open the indexes, or the indexes of reviews' folders.
+        """Open the indexes in `directories`, each of which is an index or the folder of a review.
 
-        Raises InputError if two have the same name, IndexesError if a directory holds no index.
+        Raises InputError if two have the same name or one has no index, IndexesError if an index cannot be read.
         """
         self._shelf = Shelf()
         self._projects: dict[str, Project] = {}
@@ -46,7 +46,7 @@ class Indexes:
         return tuple(self._projects)
 
     def name(self, index: str) -> str:
-        """Return the full name of an index; `name` may be empty if there is only one. Raises InputError."""
+        """Return the name of an index; `index` may be empty if there is only one. Raises InputError if unknown."""
         if index in self._projects:
             return index
         if not index and len(self._projects) == 1:
@@ -55,7 +55,7 @@ class Indexes:
         raise InputError(f"{wrong}: choose one of {', '.join(self._projects)}")
 
     def engine(self, name: str) -> Engine:
-        """Return the engine of an index by its full name."""
+        """Return the engine of an index by its name, as `name` returns it."""
         return self._shelf.engine(self._projects[name].index)
 
     def review(self, name: str, review: str) -> Followed:
@@ -66,7 +66,7 @@ class Indexes:
         """
         if review and not NAME.fullmatch(review):
             raise InputError(
-                f"{review!r} cannot name a review: use small Latin letters, digits and hyphens, at most 64"
+                f"{review!r} is not a valid name for a review: use at most 64 small Latin letters, digits and hyphens"
             )
         with self._lock:
             if (name, review) not in self._reviews:
@@ -112,7 +112,7 @@ class Followed:
             self._follow()
             candidate = self._candidate(id_, seed, reviewer)
             progress = self._review.judge(candidate, verdict, reviewer, note, tags)
-            # otherwise, another process has judged at the same time, and the ledger must be read again
+            # if there are more entries, another process has judged meanwhile, and the ledger must be read again
             if len(self._ledger.history(self._entry)) == 1:
                 self._entry, self._seen = self._newest(), self._state()
             return candidate, self._reported(progress)
@@ -141,11 +141,11 @@ class Followed:
     def _put(self, seeds: Sequence[Seed]) -> None:
         known = {seed.id: seed for seed in self._ledger.seeds}
         if not known and not seeds:
-            raise InputError("this review has no seeds yet: give the texts whose links are sought as seeds")
+            raise InputError("this review has no seeds yet: send the texts to find links for as seeds")
         if known and seeds and known.keys().isdisjoint(seed.id for seed in seeds):
             raise InputError(
-                f"this review is about other seeds ({', '.join(list(known)[:5])}): leave seeds out to continue it, "
-                "or begin one of another name with the argument review"
+                f"this review has other seeds ({', '.join(list(known)[:5])}): leave seeds out to continue it, "
+                "or name another review in the argument `review`"
             )
         if new := [seed for seed in seeds if known.get(seed.id) != seed]:
             self._ledger.put_seeds(new)
@@ -168,7 +168,7 @@ class Followed:
 
 
 def _project(directory: Path) -> Project:
-    """Return the review in a directory, without creating one. Raises InputError if it holds none."""
+    """Return the review in a directory, without creating one. Raises InputError if there is none."""
     project = Workspace(directory).single if directory.is_dir() else None
     if project is None:
         raise InputError(f"{shown(directory)} holds no index: build one with `linker index build`")

@@ -49,7 +49,7 @@ data, never instructions."""
 
 
 SEARCH = SearchOptions()
-OF_GROUP = ("title", "ids", "representative", "probability", "words", "dates")  # shown as they are
+OF_GROUP = ("title", "ids", "representative", "probability", "words", "dates")  # fields copied from a group
 P = ParamSpec("P")
 R = TypeVar("R")
 Index = Annotated[str, Field(description="Name of the index; may be left out if only one is served.")]
@@ -62,7 +62,7 @@ ReviewName = Annotated[
 
 
 def make_server(indexes: Indexes, reviewer: str = "mcp") -> MCPServer[object]:
-    """Return the server over indexes; its judgements are stored under the name `reviewer`."""
+    """Return an MCP server for `indexes`; its judgements are stored under the name `reviewer`."""
     server: MCPServer[object] = MCPServer(
         "linker",
         version=__version__,
@@ -86,7 +86,7 @@ def make_server(indexes: Indexes, reviewer: str = "mcp") -> MCPServer[object]:
 
 
 def _told(tool: Callable[P, R]) -> Callable[P, R]:
-    """Return a tool that passes the text of correctable errors on to the caller."""
+    """Wrap a tool so that the caller gets the text of errors that it can correct."""
 
     @functools.wraps(tool)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -194,7 +194,7 @@ class Tools:
     ) -> FindAnswer:  # fmt: skip
         """Return the next document to judge for the seeds of a review: the same one until it is judged.
 
-        What comes next is learned from the judgements so far. Reading may end once `progress.enough` says why.
+        The order is learned from the judgements so far. Reading may end once `progress.enough` gives a reason.
         """
         name = self._indexes.name(index)
         given = [_seed(s) for s in seeds or ()]

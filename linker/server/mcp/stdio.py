@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 
 def serve(server: MCPServer[Any]) -> None:
-    """Answer the client on stdin and stdout until it goes away."""
+    """Answer the client on stdin and stdout until it disconnects."""
     import anyio  # a dependency of mcp; the import of mcp above reports if it is missing
 
     anyio.run(_serve, server)
@@ -28,7 +28,7 @@ async def _serve(server: MCPServer[Any]) -> None:
 
 
 class _Messages:
-    """The messages of a stream; unreadable lines are answered here."""
+    """Wraps a stream of messages and answers its unreadable lines with errors."""
 
     def __init__(
         self, lines: ReadStream[SessionMessage | Exception], answers: WriteStream[SessionMessage]
@@ -66,12 +66,12 @@ class _Messages:
 
 
 def _refusal(kind: str, line: Any) -> JSONRPCError:
-    """Return the answer to a line that is not a message, with the request's id if that can be read."""
+    """Return the error for a line that is not a message, with the request's id if that can be read."""
     code, text = INVALID_REQUEST, "this is not a JSON-RPC 2.0 message"
     if kind == "json_invalid":
-        code, text = PARSE_ERROR, "this line is not JSON in UTF-8, or it holds half of a surrogate pair"
+        code, text = PARSE_ERROR, "this line is not JSON in UTF-8, or it contains a lone surrogate"
         try:
-            line = json.loads(line)  # json accepts lone surrogates, which UTF-8 cannot hold
+            line = json.loads(line)  # json accepts lone surrogates, which UTF-8 cannot encode
         except (ValueError, RecursionError):
             line = None
     id_ = line.get("id") if isinstance(line, dict) else None
@@ -79,7 +79,7 @@ def _refusal(kind: str, line: Any) -> JSONRPCError:
 
 
 def _usable(id_: Any) -> int | str | None:
-    """Return the id of a request if JSON-RPC allows it and UTF-8 can hold it."""
+    """Return the id of a request if JSON-RPC allows it and UTF-8 can encode it."""
     if isinstance(id_, str):
         return None if any("\ud800" <= c <= "\udfff" for c in id_) else id_
     return id_ if isinstance(id_, int) and not isinstance(id_, bool) else None

@@ -26,7 +26,7 @@ def ask(request: Request) -> Response:
 
 @router.post("/login")
 async def sign_in(request: Request, token: Short = "") -> Response:
-    """Sign in if the token is right, with a new session, to prevent session fixation."""
+    """Sign in if the token is correct, in a new session to prevent session fixation."""
     access, token = request.app.state.config.access, token.strip()
     principal = access.principal(token, address_of(request.scope))
     if principal is None or not principal.may("admin"):
@@ -63,7 +63,7 @@ def speak(request: Request, code: Short = "", back: Short = "/") -> Response:
 
 
 def _remember(request: Request, name: str, value: str, back: str) -> Response:
-    # Only our own paths: "//host" and "/\host" would lead elsewhere.
+    # redirect only to paths of this server: "//host" and "/\host" would lead to another
     is_path = back.startswith("/") and back[1:2] not in ("/", "\\") and back.isprintable()
     response = RedirectResponse(back if is_path else "/", 303)
     response.headers.append("set-cookie", sessions.header(name, value, request))

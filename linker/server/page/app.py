@@ -93,9 +93,9 @@ PAGES = (
 
 
 def create_app(config: ServeConfig, shelf: Shelf | None = None) -> FastAPI:
-    """Return the application for one folder; `shelf` holds open indexes and reviews, shared with others.
+    """Return the application for one folder; `shelf` holds the open indexes and reviews, which the API may share.
 
-    Raises InputError if the folder cannot hold reviews.
+    Raises InputError if the folder cannot be used for reviews.
     """
     workspace, opened = Workspace(config.directories[0]), shelf or Shelf()
     jobs = Jobs(running.unhurried(config.limits))

@@ -1,4 +1,4 @@
-"""Comparisons: two reviewers, a threshold on the scores, and two runs."""
+"""The page Compare: the agreement of two reviewers, the effect of a score threshold, and the measures of runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Upload = Annotated[Sequence[UploadFile], File()]
 
 @router.get("/p/{project}/compare", name="compare")
 def show(request: Request, opened: InReview, first: str = "", second: str = "") -> Response:
-    """Show how well two reviewers agree, and what a threshold would keep."""
+    """Show how well two reviewers agree, and which documents a score threshold would keep."""
     return _page(request, opened, first, second)
 
 

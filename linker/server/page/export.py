@@ -48,7 +48,7 @@ COLUMNS = {
 
 
 def sent(name: str, write: Callable[[Path], object]) -> FileResponse:
-    """Send, under `name`, the file with this suffix that `write` writes, and then delete it."""
+    """Return a response that sends the file written by `write(path)` as `name`, and then deletes it."""
     with tempfile.NamedTemporaryFile(suffix=Path(name).suffix, delete=False) as made:
         path = Path(made.name)
     try:
@@ -71,7 +71,7 @@ def own_tables(project: Project) -> list[str]:
 
 
 def own_table(project: Project, name: str) -> tuple[Path, Columns]:
-    """Return an uploaded file, and how it was read. Raises HTTPException (404) if there is no file of this name."""
+    """Return an uploaded file, and how its columns were read. Raises HTTPException (404) if there is no such file."""
     path = next((path for path in stored(project) if path.name == name), None)
     if path is None:
         raise HTTPException(404)
@@ -81,7 +81,7 @@ def own_table(project: Project, name: str) -> tuple[Path, Columns]:
 
 @router.get("", name="export")
 def show(request: Request, opened: InReview) -> Response:
-    """Offer the formats, and show the sentence."""
+    """Offer the formats, and show the sentence for the methods section."""
     about, progress = opened.project.about, opened.review.progress()
     rows = matching.rows_of(opened) if matching.is_rows(opened) else []
     documents = len(opened.review.population.rows)

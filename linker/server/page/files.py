@@ -1,4 +1,4 @@
-"""A file in the set-up form: its format, the roles of its columns, and the result of reading it that way."""
+"""A file in the set-up form: its format, the roles of its columns, and the result of reading it accordingly."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Upload:
         for role in ASKED:
             if name := self.column(role):
                 if name in roles:
-                    text = f"the column {name!r} is chosen twice: choose one for each thing"
+                    text = f"the column {name!r} is chosen twice: choose a different one for each field"
                     raise InputError(Reason(text, "chosen-twice", name=name))
                 roles[name] = role
         known = self.preview
@@ -92,7 +92,7 @@ class Upload:
         return columns_of(roles, date_format, known.encoding, known.delimiter, known.sheet, known.header_row)
 
     def trial(self) -> Trial | None:
-        """Return the result of reading the file that way; None if a column is not yet chosen or nothing is readable."""
+        """Return the result of reading the file by `columns`; None if a column is missing or nothing is readable."""
         try:
             return _tried(self.path, self.columns, self.path.stat().st_mtime_ns) if self.preview else None
         except (LinkerError, OSError):
@@ -169,6 +169,6 @@ def look(path: Path, how: Mapping[str, str] | None = None) -> tuple[Preview, str
 
 
 def as_date(form: str) -> str:
-    """Return an example of a date, whose day and month differ, in one date format or in each of several."""
+    """Return a sample date, whose day cannot be a month, in one date format or in each of several."""
     day = datetime(2022, 3, 14, 15, 9)
     return " · ".join(day.date().isoformat() if f == ISO else day.strftime(f) for f in form.split(EITHER))

@@ -1,4 +1,4 @@
-"""The pairs that certify a precision of groups or estimate their recall: drawn at random, judged one after another."""
+"""The pairs that certify the precision of groups or estimate their recall: drawn at random, judged one by one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from linker.server.page.reviews import InReview, Reader, Short
 from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}/groups/check")
-LONGEST = 6000  # maximum characters of a document in a pair
+LONGEST = 6000  # maximum characters shown of a document in a pair
 
 
 @router.get("", name="check_groups")
@@ -31,7 +31,7 @@ def check(request: Request, opened: InReview, what: What = "") -> Response:
 def draw(
     request: Request, opened: InReview, reader: Reader, what: What = "", level: Annotated[float, Form()] = 0.9
 ) -> Response:
-    """Draw the pairs to judge for a precision, or for the recall."""
+    """Draw the pairs to judge: to certify the precision `level` or, with `what`, to estimate the recall."""
     if level not in grouping.LEVELS:
         raise HTTPException(404)
     stories = grouping.needed(opened)

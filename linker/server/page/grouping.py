@@ -1,4 +1,4 @@
-"""The content of the group pages: the groups as they stand, sorted or on a timeline, and the sample of pairs."""
+"""The content of the group pages: the current groups, sorted or on a timeline, and the samples of pairs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEAD = 280  # characters shown of a document in a group
 OFFERED = 300  # groups offered as targets for moving a document
 WIDTH = 1000  # width of a timeline, in its own units
 LEVELS = (0.8, 0.9, 0.95)
-SAMPLE, RECALL = "sample", "missed"  # settings: pairs to judge for precision and for recall
+SAMPLE, RECALL = "sample", "missed"  # names of settings on the pairs for the precision and the recall
 COLUMNS = {
     "group": message("group"),
     "title": message("title of the group"),
@@ -37,7 +37,7 @@ COLUMNS = {
 
 Order = Literal["", "largest"]
 Look = Literal["", "timeline"]
-# the question that pairs answer: whether enough are right (""), or how many are missed
+# what judged pairs are for: to certify the groups' precision (""), or to estimate their recall ("missed")
 What = Literal["", "missed"]
 
 
@@ -57,18 +57,19 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class EditedStories:
-    """The groups of two documents or more as people changed them, newest first, and the job's original groups."""
+    """The job's original groups (`made`), all groups with people's edits applied (`every`), and those of two documents
+    or more, newest first (`listed`)."""
 
     made: Grouped
     listed: tuple[Story, ...]
     every: tuple[Story, ...]
 
     def get(self, number: int) -> Story | None:
-        """Return the group of this number, or None."""
+        """Return the group with this number, or None."""
         return next((story for story in self.every if story.number == number), None)
 
     def ordered(self, order: Order) -> Sequence[Story]:
-        """Return the groups as they are listed."""
+        """Return the listed groups in the given order."""
         if order == "largest":
             return sorted(self.listed, key=lambda story: -len(story.items))
         return self.listed
@@ -81,7 +82,7 @@ def ledger_of(opened: Opened) -> Ledger:
 
 
 def stories_of(opened: Opened) -> EditedStories | None:
-    """Return the groups as they stand, or None before the first job. Raises InputError if their file is damaged."""
+    """Return the current groups, or None before the first job. Raises InputError if their file is damaged."""
     made = opened.read_once("groups", opened.project.groups, load)
     if made is None:
         return None
@@ -98,7 +99,7 @@ def stories_of(opened: Opened) -> EditedStories | None:
 
 
 def needed(opened: Opened) -> EditedStories:
-    """Return the groups as they stand; before the first job, pages about them do not exist."""
+    """Return the current groups; before the first job, raise HTTPException (404)."""
     found = stories_of(opened)
     if found is None:
         raise HTTPException(404)
@@ -106,13 +107,13 @@ def needed(opened: Opened) -> EditedStories:
 
 
 def last_edit(opened: Opened, reviewer: str) -> Judgement | None:
-    """Return this reviewer's last change of a group that still applies, or None."""
+    """Return this reviewer's last edit of a group that has not been undone, or None."""
     own = [j for j in ledger_of(opened).judgements(reviewer) if is_edit(j)]
     return own[-1] if own else None
 
 
 def kept(opened: Opened) -> list[str]:
-    """Return the documents named in changes of groups: they are kept even if they are alone."""
+    """Return the ids of documents in edits of groups: the next job keeps these documents even as groups of one."""
     edits = filter(is_edit, ledger_of(opened).judgements())
     return sorted({id_ for j in edits for id_ in (j.seed, j.id, *j.tags[1:])})
 
@@ -135,10 +136,10 @@ def as_row(opened: Opened, story: Story) -> dict[str, Any]:
 
 
 def members(opened: Opened, story: Story, items: Iterable[Item]) -> list[dict[str, Any]]:
-    """Return what the page of a group shows of some of its documents: the passage that is about the story.
+    """Return some of a group's documents for its page, each with its passage about the story.
 
-    The passage is found by comparing the document with the group's representative; that of the representative, by
-    comparing it with the first of the other texts.
+    The passage is found by comparing the document with the group's representative or, if the document is the
+    representative, with the first other text of the group.
     """
     stands = story.representative
     texts = (item.id for item in story.items if item.near_copy_of is None and item.id != stands)
@@ -182,7 +183,7 @@ def timeline(stories: Sequence[Story]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class AskedPairs:
-    """Pairs that people judge, and whether those that are judged belong together."""
+    """Pairs for people to judge; `answers`: whether each judged pair belongs together."""
 
     pairs: tuple[tuple[str, str], ...]
     answers: Mapping[tuple[str, str], bool]
@@ -211,7 +212,10 @@ class AskedPairs:
 
 @dataclass(frozen=True, slots=True)
 class PairSample(AskedPairs):
-    """The sample for a precision of the groups of probability `threshold` or more, which have `of` pairs."""
+    """A sample of the `of` pairs within groups of probability `threshold` or more, to certify a precision.
+
+    `number`: how many samples have been drawn for these groups, which share one error probability.
+    """
 
     precision: float
     number: int
@@ -226,7 +230,7 @@ class PairSample(AskedPairs):
 
 @dataclass(frozen=True, slots=True)
 class Missed(AskedPairs):
-    """The sample from which the share of right pairs that are within groups is estimated."""
+    """The sample that estimates the recall: the share of pairs about the same story that are within groups."""
 
     strata: tuple[Stratum, ...]
 
@@ -240,7 +244,7 @@ class Missed(AskedPairs):
 
 
 def check_of(opened: Opened, stories: EditedStories) -> PairSample | None:
-    """Return the sample being judged, or None if there is none, or the groups have been made again since."""
+    """Return the sample for the precision, or None if none has been drawn since the groups were computed."""
     values = ledger_of(opened).settings.get(SAMPLE)
     if not isinstance(values, Mapping) or values.get("stamp") != stories.made.stamp:
         return None
@@ -250,7 +254,7 @@ def check_of(opened: Opened, stories: EditedStories) -> PairSample | None:
 
 
 def missed_of(opened: Opened, stories: EditedStories) -> Missed | None:
-    """Return the sample for the recall, or None if nobody has asked for it since the groups were made."""
+    """Return the sample for the recall, or None if nobody has requested it since the groups were computed."""
     if ledger_of(opened).settings.get(RECALL) != stories.made.stamp:
         return None
     pairs = tuple(pair for stratum in stories.made.strata for pair in stratum.pairs)
@@ -267,7 +271,7 @@ def _answers(opened: Opened, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str
 
 
 def draw(opened: Opened, stories: EditedStories, precision: float) -> bool:
-    """Draw pairs of different texts within the job's groups; return whether any are worth judging."""
+    """Draw and store pairs within the job's groups, without copies; return False if none could certify `precision`."""
     before = check_of(opened, stories)
     number = before.number + 1 if before else 1
     groups = [
@@ -285,12 +289,12 @@ def draw(opened: Opened, stories: EditedStories, precision: float) -> bool:
 
 
 def draw_missed(opened: Opened, stories: EditedStories) -> None:
-    """Ask for the verdicts on the pairs from which the recall is estimated."""
+    """Request verdicts on the pairs that estimate the recall."""
     ledger_of(opened).set(RECALL, stories.made.stamp)
 
 
 def cells_of(opened: Opened, stories: EditedStories) -> dict[str, Sequence[Cell]]:
-    """Return the cells of COLUMNS by document; those of documents that are in no group are empty."""
+    """Return the cells of COLUMNS for each document that is in a group."""
     return {
         item.id: (story.number, title, len(story.items), item.probability, item.near_copy_of)
         for story in stories.listed

@@ -83,7 +83,7 @@ def undo(request: Request, opened: InReview, reader: Reader, back: Annotated[int
 def download(
     request: Request, opened: InReview, file: Annotated[str, Query(max_length=500)] = "", format: str = "xlsx"
 ) -> Response:
-    """Send an uploaded file back with its documents' groups in additional columns or, without one, a table of them."""
+    """Send the uploaded `file` back with groups in additional columns or, without `file`, a table of all groups."""
     stories = grouping.needed(opened)
     if format not in ("xlsx", "csv"):
         raise HTTPException(404)
@@ -220,7 +220,7 @@ def _last(request: Request, opened: Opened) -> bool:
 
 
 def _group(request: Request, opened: Opened, number: int) -> Response:
-    """Go to a group, or to the list if there is none of this number."""
+    """Redirect to a group, or to the list if no group has this number."""
     if grouping.needed(opened).get(number) is None:
         return go(request, "groups", opened.project)
     return go(request, "group", opened.project, number=number)

@@ -1,4 +1,4 @@
-"""Judge: one document in full next to its seed, a key for each verdict, the last verdict visible."""
+"""The page Judge: one document in full next to its seed, a key for each verdict, and the last verdict."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def show(
 ) -> Response:
     """Show the next document or the named one; a judged document can be judged again.
 
-    If each row looks for its own match, show the rows.
+    A review that looks for a match for each row shows the rows instead.
     """
     if q := request.query_params.get("q"):  # an old link, from when Judge had a search of its own
         return go(request, "search", opened.project, q=q)
@@ -114,7 +114,7 @@ def look_again(
     was: Annotated[Verdict, Form()],
     seed: Short = "",
 ) -> Response:
-    """Store a second verdict, unchanged from `was` or different, and go on with the list."""
+    """Store a second verdict, unchanged from `was` or different, and show the list again."""
     review = opened.review
     standing = review.standing(review.named(id, seed), reader.reviewer)
     note, tags = (standing.note, standing.tags) if standing else ("", ())
@@ -149,7 +149,7 @@ def _follow(
     undone: Judgement | None = None,
     nothing: bool = False,
 ) -> Response:
-    """Return the next page to our script, and redirect a browser without scripts to it."""
+    """Return the next page to the page's script, or redirect a browser without scripts to it."""
     if is_swap(request):
         notice = translate(request).text(message("There is nothing to undo.")) if nothing else ""
         return _show(request, opened, undone=undone, notice=notice)
@@ -195,7 +195,7 @@ def _show(
 
 
 def _next(opened: Opened, session: Session) -> Candidate | None:
-    """Return a reader's open document; None if there is no seed and no find to order by."""
+    """Return a reader's open document; None if there is neither a seed nor a relevant document to order by."""
     review = opened.review
     begins = not review.seeds and not review.progress().found
     return None if begins else review.next(session.reviewer, session.id)

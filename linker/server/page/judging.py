@@ -20,17 +20,17 @@ READ = 600  # characters of a text in another language that are translated
 LEAD = 220  # characters of a seed in its short form
 BRIEF = 700  # characters of a candidate, or of a row, in its short form
 LIKELIEST = 8  # seeds that are offered for a document
-LABEL = 60  # characters of a seed in a list of them
+LABEL = 60  # characters of a seed's label
 WORDS = 6  # maximum number of shared words that are named
 WRAPPED = re.compile(r"(?<=[^\n]{40}[^\n.!?:;])(?<!\n)\n(?=\w)")  # the newline after a wrapped line
-KNOWN = 256  # number of documents whose copies are cached
+KNOWN = 256  # maximum number of documents whose copies are cached
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A candidate with all that its page shows; `rest` is the number of characters of its text that are left out.
+    """A candidate with everything its page shows; `rest` is the number of characters of its text that are left out.
 
-    `language` and `translation`: if an index's lexicon reads it, its language and its words in the index's.
+    `language` and `translation`: if one of the index's lexicons translates it, its language and its translated words.
     `seed_number` counts from 1, 0 if the seed is no longer in the review; `seed_text` is its whole text.
     """
 
@@ -53,7 +53,7 @@ class Shown:
 
     @property
     def brief(self) -> SharedWords | None:
-        """The evidence around the passage; None if the whole text is not much longer."""
+        """An excerpt around the passage; None if the whole text is not much longer."""
         length = sum(len(piece) for piece, _ in self.evidence.pieces)
         return self.evidence.excerpt(BRIEF) if length > 1.5 * BRIEF else None
 
@@ -96,8 +96,8 @@ def as_lines(metadata: Mapping[str, Any]) -> dict[str, str]:
 def unwrapped(text: str) -> str:
     """Return a text without the hard line breaks of a wrapped file (newswire, e-mail), of the same length.
 
-    A line of 40 to 80 characters that has no full stop at its end and goes on in the next line is taken to be wrapped;
-    if there are only two such lines, that may be chance.
+    A line of more than 40 characters that does not end a sentence and continues in the next line counts as wrapped,
+    but fewer than three such lines may be chance.
     """
     found = [match.start() for match in WRAPPED.finditer(text)]
     if len(found) < 3:
@@ -109,7 +109,7 @@ def unwrapped(text: str) -> str:
 
 
 def seed_of(opened: Opened, id_: str) -> tuple[int, Seed | None]:
-    """Return a seed's number from 1 and the seed; 0 and None if the review has no seed with this id."""
+    """Return a seed's position, from 1, and the seed; 0 and None if the review has no seed with this id."""
     found = ((number, seed) for number, seed in enumerate(opened.review.seeds, start=1) if seed.id == id_)
     return next(found, (0, None))
 
@@ -154,7 +154,7 @@ class SeedOffer:
 
 
 def offers(opened: Opened, ids: Sequence[str], reviewer: str, seed: str = "") -> dict[str, SeedOffer]:
-    """Return the offers for documents found by search, by id; `seed`: the seed to judge for, if known."""
+    """Return the choices for documents found by search, by id; `seed`: the seed to judge for, if known."""
     review = opened.review
     labels = {s.id: _label(number, s) for number, s in enumerate(review.seeds, start=1)}
     said, first = _said(opened, reviewer), list(labels)[:LIKELIEST]

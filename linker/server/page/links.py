@@ -1,4 +1,4 @@
-"""The judging of a `linker link` run: page by page, in both languages."""
+"""The page Links: judge the pairs of a `linker link` run one after another."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Upload = Annotated[UploadFile, File()]
 
 @router.get("/p/{project}/links", name="links")
 def show(request: Request, project: InProject) -> Response:
-    """Show the next pair, or the form for a run."""
+    """Show the next pair, or the form to upload a run."""
     if not (folder_of(project) / PAIRS).is_file():
         return _form(request, project)
     links = _links(project)

@@ -63,7 +63,7 @@ def view_of(
 
 @dataclass(frozen=True, slots=True)
 class ShownCandidate:
-    """A candidate as the row shows it: `copies` are the other candidates that are near copies of it."""
+    """A candidate as its row shows it; `copies`: the number of other candidates that are near-duplicates of it."""
 
     match: Match
     title: str
@@ -73,7 +73,7 @@ class ShownCandidate:
 
 
 def is_rows(opened: Opened) -> bool:
-    """Whether the review looks for a match for each row, and Judge has no audit or control to show."""
+    """Return whether the review looks for a match for each row, and neither an audit nor a control is in progress."""
     review = opened.review
     return review.settings.unit == "pairs" and bool(review.seeds) and review.phase == "queue"
 
@@ -84,7 +84,7 @@ def kept(opened: Opened) -> Matches | None:
 
 
 def is_current(opened: Opened, matches: Matches) -> bool:
-    """Whether rows, filter and documents are still those for which the candidates were found."""
+    """Return whether rows, filter and documents are still those for which the candidates were found."""
     review = opened.review
     generation = opened.engine.collection.manifest.generation
     made_of = (review.seeds, review.settings.where, generation)
@@ -92,7 +92,7 @@ def is_current(opened: Opened, matches: Matches) -> bool:
 
 
 def rows_of(opened: Opened, reviewer: str = "") -> list[Row]:
-    """Return all rows as they stand; if two reviewers judge everything blind, as this one sees them."""
+    """Return the current state of all rows; if two reviewers judge everything blind, as `reviewer` sees them."""
     matches = kept(opened)
     own = reviewer if opened.review.settings.double else None
     judgements = opened.ledger.judgements(own, rows=True)
@@ -113,7 +113,10 @@ def check_of(opened: Opened) -> Check | None:
 
 
 def offer_of(opened: Opened, rows: Sequence[Row], level: float) -> Offer | None:
-    """Return the links on offer, or None before the first candidates. Raises InputError for an unknown level."""
+    """Return the links that can be accepted in bulk at a level, or None if no candidates have been found yet.
+
+    Raises InputError for an unknown level.
+    """
     matches = kept(opened)
     return offer(rows, matches, level, check_of(opened)) if matches else None
 
@@ -135,7 +138,7 @@ def candidate(row: Row, id_: str) -> Candidate:
 
 
 def current(row: Row, id_: str = "") -> str:
-    """Return the open document: the named one, the match, or the likeliest candidate that is left."""
+    """Return the id of the document to show: `id_`, the row's match, or its likeliest remaining candidate."""
     if id_:
         return id_
     best = row.best or next(iter(row.candidates), None)
@@ -143,7 +146,7 @@ def current(row: Row, id_: str = "") -> str:
 
 
 def options(opened: Opened, row: Row, ids: Sequence[str] = ()) -> list[ShownCandidate]:
-    """Return the row's candidates and the documents `ids` found by search, near copies folded into one."""
+    """Return the row's candidates and the documents `ids` found by search, with near-duplicates folded into one."""
     wanted = {match.id: match for match in row.candidates}
     wanted |= {i: Match(i, 0.0) for i in (*ids, *row.links) if i not in wanted}
     there = opened.engine.collection.present(list(wanted))
@@ -165,7 +168,7 @@ def _said(row: Row, id_: str) -> str:
 
 
 def open_document(opened: Opened, row: Row, id_: str) -> Shown | None:
-    """Return the page's view of the open document, with the number of its near copies."""
+    """Return the page's view of the open document, with the number of its near-duplicates."""
     if not id_ or id_ not in opened.engine:
         return None
     found = shown(opened, candidate(row, id_))

@@ -27,7 +27,7 @@ POINTS = 320  # maximum number of points of the curve
 TICKS = 5  # approximate number of ticks per axis
 BREAK = 300.0  # seconds without a judgement that count as a break
 router = APIRouter(prefix="/p/{project}")
-SEEN = "stop_seen"  # setting of the ledger: the last occasion on which somebody chose to go on
+SEEN = "stop_seen"  # name of the setting with the last occasion on which somebody chose to continue
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class DrawnCurve:
-    """The plot: `line` has the curve's points; `band` is the top and height of the possible numbers."""
+    """The plot: `line` has the curve's points; `band`: top and height of the range of possible totals."""
 
     width: int
     height: int
@@ -139,7 +139,7 @@ def leave(request: Request, opened: InReview) -> Response:
 
 
 def is_due(opened: Opened, progress: Progress) -> bool:
-    """Return whether the rule is met on an occasion on which nobody has chosen to go on yet."""
+    """Return whether the rule is met on an occasion on which nobody has chosen to continue yet."""
     is_met = (
         progress.phase != "audit" and progress.read < progress.population and bool(opened.review.enough())
     )
@@ -147,7 +147,8 @@ def is_due(opened: Opened, progress: Progress) -> bool:
 
 
 def _occasion(opened: Opened, progress: Progress) -> str:
-    """Name the occasion: the number wanted, the estimate, or an audit; a find begins another of the last two."""
+    """Return a name for the occasion of stopping: the number wanted, the estimate, or an audit; for the last two, each
+    further relevant document begins a new occasion."""
     until, left = opened.review.settings.until, progress.stop.left
     if until and progress.found >= until:
         return "until"
@@ -188,13 +189,13 @@ def show(request: Request, opened: InReview) -> Response:
 
 @router.post("/progress/audit", name="audit")
 def begin(request: Request, opened: InReview) -> Response:
-    """Draw at random from the unread documents from now on."""
+    """Begin the audit: draw at random from the unread documents from now on."""
     opened.review.begin_audit()
     return go(request, "judge", opened.project)
 
 
 @router.post("/progress/resume", name="resume")
 def resume(request: Request, opened: InReview) -> Response:
-    """Return to the queue."""
+    """Return from the audit to the queue."""
     opened.review.resume()
     return go(request, "judge", opened.project)

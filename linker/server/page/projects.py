@@ -73,7 +73,7 @@ def row_of(project: Project) -> ReviewRow:
             unit = str(ledger.settings.get("unit", ""))
     except (InputError, IndexesError, OSError) as e:
         return ReviewRow(project, problem=reason_of(e))
-    # each is counted once, whoever judged it
+    # each document is counted once per seed, whoever judged it
     read = {(j.seed, j.id) for j in judgements if j.verdict != "skip"}
     relevant = {(j.seed, j.id) for j in judgements if j.relevant}
     last = max((j.time for j in judgements), default=made)
@@ -148,7 +148,7 @@ def seeds_quarantine(request: Request, project: InProject) -> Response:
     """Download the records of the seeds that could not be used."""
     path = project.own_folder / SEEDS_QUARANTINE
     if not path.is_file():
-        raise InputError("every seed could be used")
+        raise InputError("there are no unusable seeds: every record became a seed")
     return FileResponse(
         path, media_type="application/jsonl", filename=f"{project.key}-seeds-quarantine.jsonl"
     )

@@ -16,7 +16,7 @@ REASONS = {
     "empty-id": message("The id is empty."),
     "spaces-in-id": message("The id %(id)s contains spaces."),
     "not-text": message("The id, title or text is not a text."),
-    "nul": message("The text contains a character that no text can have."),
+    "nul": message("The text contains a character that is not allowed."),
     "nested": message("A value is nested too deeply."),
     "too-long": message("The row is larger than 16 MB."),
     "not-utf8": message("Some letters cannot be read: choose another encoding."),
@@ -54,7 +54,7 @@ REASONS = {
         "The machine that runs linker ended this, perhaps because memory ran out. Try again with fewer texts."
     ),
     "ended": message("This ended before it was done, and left nothing behind. Try again."),
-    "being-done": message("This is being done already: wait for its end, or cancel it."),
+    "being-done": message("This is already running: wait for it to end, or cancel it."),
     "being-read": message("The files are being read: wait for the end, or cancel it."),
     "was-read": message("%(name)s has been read into the review: only the whole review can be deleted."),
     "gone": message(
@@ -62,12 +62,12 @@ REASONS = {
     ),
     "is-seed": message("This is a seed itself, or a filter leaves it out: nothing was stored."),
     "bad-name": message("The name of a review has 1 to %(most)s characters: choose another one."),
-    "chosen-twice": message("The column %(name)s is chosen twice: choose one for each thing."),
+    "chosen-twice": message("The column %(name)s is chosen twice: choose a different one for each field."),
 }
 
 
 def explain(reason: str, language: ReaderLanguage) -> str:
-    """Return a reason, or a message, in the language of the page; any other text stays as it is."""
+    """Return a `Reason` or a message in the language of the page, and any other text unchanged."""
     if isinstance(reason, Reason) and (said := REASONS.get(reason.cause)):
         return language.text(said, **reason.facts)
     return without_credentials(language.text(reason)) if reason else ""

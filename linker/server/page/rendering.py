@@ -24,7 +24,7 @@ from linker.server.page.sessions import CSRF_FIELD
 
 FOLDER = Path(__file__).parent
 message = wording.message
-SWAP = "x-linker-swap"  # header of requests from our script, which replaces the page's <main> with the response's
+SWAP = "x-linker-swap"  # header of requests from the page's script, which replaces <main> with the response's
 
 
 # Methods of a ReaderLanguage.
@@ -104,7 +104,7 @@ def page(
 
 
 def is_swap(request: Request) -> bool:
-    """Whether our script made the request: it gets the next page directly, but a browser gets a redirect (303)."""
+    """Return whether the page's script made the request: it gets the next page, and a browser a redirect (303)."""
     return SWAP in request.headers
 
 
@@ -155,7 +155,7 @@ def _places(request: Request, project: Project) -> list[dict[str, Any]]:
     for place in PLACES:
         paths = [address(request, route, project=project.key) for route, _ in place.pages]
         further = [address(request, route, project=project.key) for route in place.within]
-        # The tab of a page is also that of the pages below it.
+        # the tab of a page is also current on pages below its path
         nearest = max((path for path in paths if f"{here}/".startswith(f"{path}/")), key=len, default="")
         current = "page" if nearest == here else "true"
         found.append(

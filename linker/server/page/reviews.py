@@ -1,4 +1,4 @@
-"""Resolves a path of the page to a review and its reader, or the reason why there is none."""
+"""Dependencies of the page's routes: the review that the path names and its reader, or the error if there is none."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def workspace_of(request: Request) -> Workspace:
 
 
 def project_of(request: Request, project: str) -> Project:
-    """Return the project that the path names (`{project}`), or answer 404. Raises InputError if it is broken."""
+    """Return the project that the path names (`{project}`), or answer 404. Raises InputError if it is unreadable."""
     try:
         found = workspace_of(request).project(project)
     except InputError as e:

@@ -1,4 +1,4 @@
-"""Judge, if each row looks for its own match: a list of rows, with one of them open and its candidates best first."""
+"""The page Judge of a review of rows: the list of rows, and one open row with its candidates, best first."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ router = APIRouter(prefix="/p/{project}/judge/rows")
 HITS = 10  # maximum number of hits of a search for a row's match
 MEANWHILE = message(
     "This row was judged meanwhile, in another window or by somebody else: nothing was stored. Look at how it stands, "
-    "and judge again if you see it otherwise."
+    "and judge again if you disagree."
 )
 CHANGED = message("The rows to accept have changed meanwhile: nothing was stored. Look at the numbers again.")
 
@@ -236,7 +236,7 @@ def _next(opened: Opened, reviewer: str, holder: str, view: RowsView, after: str
 
 
 def _follow(request: Request, opened: Opened, view: RowsView, row: str, notice: str = "") -> Response:
-    """Show the next row to our script, and redirect a browser without scripts to it."""
+    """Return the next row to the page's script, or redirect a browser without scripts to it."""
     if is_swap(request):
         return _page(request, opened, view, row, notice=notice)
     path = address(request, "rows", project=opened.project.key)

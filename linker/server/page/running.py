@@ -46,7 +46,7 @@ def last(request: Request, project: Project, task: str) -> Standing | None:
 
 
 def cancel(request: Request, project: Project, task: str) -> None:
-    """End a job if there is one; all that is kept is that it was cancelled."""
+    """End a job if there is one, keeping only the record that it was cancelled."""
     if job := last(request, project, task):
         _jobs(request).cancel(job.id, PAGE)
 

@@ -1,4 +1,4 @@
-"""Seeds: the texts whose links are sought, chosen among the documents, pasted or uploaded."""
+"""The page Seeds: the texts to find links for, chosen from the documents, pasted or uploaded."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _read(file: UploadFile) -> tuple[list[Seed], int]:
                 target.write(block)
         try:
             seeds, bad = read_seeds([UploadedFile(path, preview(path).guess())])
-        except InputError as e:  # the error would name our copy of the file
+        except InputError as e:  # the error would name the temporary copy
             raise InputError(reason_of(e).replace(str(path), name).replace(path.name, name)) from None
     return seeds, len(bad)
 

@@ -174,7 +174,7 @@ def _sources(uploads: list[Upload], role: str) -> list[UploadedFile]:
 
 
 def _problem(project: Project, uploads: list[Upload], encoder: str) -> tuple[str, str]:
-    """Return the problem in the form, and the field that lacks something; empty if complete."""
+    """Return the problem in the form, and the field that lacks something; empty strings if there is none."""
     for upload in uploads:
         known = upload.preview.columns if upload.preview else ()
         if not upload.role:
@@ -194,7 +194,7 @@ def _problem(project: Project, uploads: list[Upload], encoder: str) -> tuple[str
 
 @router.get("/p/{project}/job", name="job")
 def progress(request: Request, project: InProject, task: str = "index") -> Response:
-    """Show a job's progress; at its end, go on."""
+    """Show a job's progress; after its end, redirect to the next page."""
     job = running.last(request, project, task)
     if job is None or job.state in ("done", "cancelled"):
         return _after(request, project, task)

@@ -32,7 +32,7 @@ SAMPLE_NAME = message("Sample: the flood of Arnebruck")
 
 @router.get("/", name="home")
 def show(request: Request) -> Response:
-    """Show the two jobs and all reviews; if there is only one review, go there."""
+    """Show the two jobs and all reviews; if the server serves a single review, redirect to it."""
     workspace = workspace_of(request)
     if workspace.single:
         return go(request, "project", workspace.single)

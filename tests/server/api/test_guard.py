@@ -146,7 +146,7 @@ def test_right_tokens_take_no_tries_and_an_admins_may_do_everything(closed: Test
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("short read\n", "can be guessed"), (f"{READ} read,all\n", "scopes of"), (f"{READ} read a b\n", "not TOKEN"),
+        ("short read\n", "fewer than 16"), (f"{READ} read,all\n", "scopes from"), (f"{READ} read a b\n", "TOKEN"),
         (f"{READ}\n{READ} read\n", "twice"), ("# nothing\n", "no token"), (f"{READ} read a/b\n", "a name of"),
     ],
 )  # fmt: skip

@@ -170,7 +170,7 @@ def test_one_job_of_an_id_at_a_time_is_remembered_until_it_is_forgotten(tmp_path
     """The page identifies a job by its review and its task."""
     with closing(Jobs(Limits())) as jobs:
         hold(jobs, ANA, tmp_path, "find-floods")
-        with pytest.raises(InputError, match="being done already"):
+        with pytest.raises(InputError, match="already running"):
             hold(jobs, ANA, tmp_path, "find-floods")
         assert jobs.cancel("find-floods", ANA).state == "cancelled"
         assert [job.state for job in jobs.list(ANA)] == ["cancelled"]
@@ -221,7 +221,7 @@ def test_a_job_that_takes_too_long_or_whose_worker_was_killed_has_failed(tmp_pat
     with closing(Jobs(Limits(jobs=1, job_seconds=0.2, job_kept=0.0))) as jobs:
         late = hold(jobs, ANA, tmp_path)
         until(jobs, late.id, "failed")
-        assert "more than 0.2 seconds" in jobs.get(late.id, ANA).error
+        assert "limit of 0.2 seconds" in jobs.get(late.id, ANA).error
         hold(jobs, ANA, tmp_path)
         with pytest.raises(ProblemError, match="forgotten"):
             jobs.get(late.id, ANA)
@@ -229,7 +229,7 @@ def test_a_job_that_takes_too_long_or_whose_worker_was_killed_has_failed(tmp_pat
     (tmp_path / "x.state").write_text(json.dumps(state | {"step": {"what": ""}, "error": ["", "", {}]}))
     jobs = Jobs(Limits(), tmp_path)
     assert jobs.get("x", ANA).state == "failed"
-    assert "send it again" in jobs.get("x", ANA).error
+    assert "send the job again" in jobs.get("x", ANA).error
     jobs.close()
 
 

@@ -118,7 +118,7 @@ def test_a_signal_reads_tokens_and_indexes_again(folder: Path, tmp_path: Path) -
         assert names(f"{TOKEN[:-1]}u") == ["news", "other"]
         server.end()
     assert "not reloaded" in server.errors
-    assert "can be guessed" in server.errors
+    assert "fewer than 16 characters" in server.errors
 
 
 def test_that_sessions_end_with_the_process_is_said(

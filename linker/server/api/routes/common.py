@@ -1,4 +1,4 @@
-"""Shared by the routes: the service, the index that a request names, and how answers are written and described."""
+"""Shared by the routes: the service, the index that a request names, JSON responses and their descriptions."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ IndexQuery = Annotated[str | None, Query(**INDEX)]
 
 
 class Model(BaseModel):
-    """A body, in which unknown fields are errors: a misspelt option must not be ignored."""
+    """The body of a request or response; unknown fields are errors, so that no misspelt option is ignored."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 def _few(value: dict[str, Any]) -> dict[str, Any]:
-    """Return a mapping if it is small enough to be read quickly. Raises ValueError."""
+    """Return a mapping unchanged. Raises ValueError if it has more than MOST_VALUES values, nested ones included."""
     count, left = 0, list[Any]([value])
     while left:
         each = left.pop()
@@ -60,7 +60,7 @@ class ProblemDetails(BaseModel):
         description="What is wrong, and how to fix it: the text that the command line prints."
     )
     code: str = Field(description="Kind of the error, for programs.", examples=["bad-filter"])
-    request_id: str = Field(description="Names the request in the server's log.")
+    request_id: str = Field(description="Identifies the request in the server's log.")
     errors: list[dict[str, str]] | None = Field(
         None,
         description="With status 422: JSON pointers into the request, each with the mistake found there.",
@@ -68,17 +68,17 @@ class ProblemDetails(BaseModel):
 
 
 DETAILS = {
-    400: "The request cannot be used: `code` and `detail` say why.",
+    400: "The request is invalid: `code` and `detail` say why.",
     401: "The token is missing or not known.",
     403: "The token lacks the scope, or a page of another site sent the request.",
     404: "There is no such index or document.",
-    408: "The body came too slowly.",
+    408: "The body arrived too slowly.",
     409: "The document or index already exists, or the server cannot make or delete this index: `code` says which.",
     413: "The body is too large.",
     415: "This route does not accept the body's content type.",
     421: "The server does not answer to this host name.",
-    422: "The request does not fit this description; `errors` names each field.",
-    429: "Too many requests; Retry-After says when to ask again.",
+    422: "The request does not match this description; `errors` names each invalid field.",
+    429: "Too many requests; Retry-After says when to try again.",
     500: "The fault is the server's; its log describes it under the request id.",
     501: "The server lacks an optional package.",
     503: "A retriever is unavailable, another process is writing, or too many requests are waiting; try again later.",
@@ -88,7 +88,7 @@ ALWAYS = (400, 401, 403, 404, 408, 413, 415, 421, 422, 429, 500, 503, 504)
 
 
 def problems(*more: int, always: tuple[int, ...] = ALWAYS) -> dict[int | str, dict[str, Any]]:
-    """Return the description of a route's errors: those that every route has, and `more`."""
+    """Return the OpenAPI description of a route's errors: the statuses of every route, and `more`."""
     return {
         status: {
             "description": DETAILS[status],
@@ -101,9 +101,9 @@ def problems(*more: int, always: tuple[int, ...] = ALWAYS) -> dict[int | str, di
 def about(
     model: Any, summary: str, *errors: int, scope: Scope | Literal[""] = "read", success: Any = None
 ) -> dict[str, Any]:
-    """Return what a route's decorator says: the model of its answer, its errors, and the scope that it needs.
+    """Return the arguments of a route's decorator: the model of its response, its errors, and the required scope.
 
-    `success`: descriptions of its successful answers, by status. Without a `scope`, a parameter of the route requires
+    `success`: descriptions of its successful responses, by status. Without a `scope`, a parameter of the route requires
     one.
     """
     needed = [require(scope)] if scope else []
@@ -144,9 +144,9 @@ class StrictRoute(APIRoute):
         return strict
 
     async def _read_large(self, request: _StrictRequest) -> None:
-        """Raise RequestValidationError if a large body is invalid, before this process reads it.
+        """Validate a large body in another process. Raises RequestValidationError if it is invalid.
 
-        A job's body is not read here at all: the job gets `state.spec`.
+        A large body for a job is never parsed in this process: the job gets `state.spec`.
         """
         body = await request.body()
         if len(body) > children.LARGE:
@@ -167,12 +167,12 @@ def routes(tag: str) -> APIRouter:
 
 
 def examples(**by_name: Any) -> dict[str, Any]:
-    """Return requests by name, for `Body(openapi_examples=…)`; each works on a test's index."""
+    """Return example requests by name, for `Body(openapi_examples=…)`; a test sends each of them."""
     return {name: {"summary": name.replace("_", " "), "value": value} for name, value in by_name.items()}
 
 
 def answered(example: Any, description: str = "") -> dict[str, Any]:
-    """Return the description of a successful answer, with an example."""
+    """Return the OpenAPI description of a successful response, with an example."""
     return {
         "description": description or "It succeeded.",
         "content": {"application/json": {"example": example}},

@@ -62,7 +62,7 @@ class PutResult(Model):
 class UnusedLine(Model):
     """A line that was not used."""
 
-    line: int = Field(description="Its number, from 1.", examples=[3])
+    line: int = Field(description="Line number, from 1.", examples=[3])
     reason: str = Field(examples=["no id: no field _id or id among text"])
 
 
@@ -208,11 +208,11 @@ async def delete(id: DocumentId, served: InIndex) -> Response:
             },
         }
     },
-    description="Take JSON lines as they come, and commit after "
+    description="Read JSON lines as they arrive, and commit after "
     f"{BATCH_DOCUMENTS:,} documents or {BATCH_BYTES >> 20} MiB: memory holds one such batch, and "
-    "one line of at most 16 MiB. Lines that cannot be used are listed in the answer, and the others are added; "
-    f"after {MOST_BAD:,} unusable ones the rest is refused. An error has the member `report`, which says what has "
-    "become of the lines before it: committed documents stay.",
+    "one line of at most 16 MiB. Unusable lines are listed in the response, and the others are added; "
+    f"after {MOST_BAD:,} unusable lines, the rest is refused. An error has the member `report`, with the outcome of "
+    "the lines before it: committed documents stay.",
 )
 async def bulk(
     request: Request,

@@ -54,7 +54,7 @@ class EmbeddingRequest(Model):
 
     @property
     def texts(self) -> list[str]:
-        """The texts."""
+        """The input as a list of texts."""
         return [self.input] if isinstance(self.input, str) else self.input
 
 
@@ -62,7 +62,7 @@ class Embedding(Model):
     """The vector of one text, of length 1."""
 
     object: Literal["embedding"] = "embedding"
-    index: int = Field(description="Number of the text in the request, from 0.")
+    index: int = Field(description="Position of the text in the request, from 0.")
     embedding: list[float] | str
 
 
@@ -101,11 +101,11 @@ class ModelList(Model):
 def with_encoder(service: Service, model: str | None) -> Served:
     """Return the index whose encoder `model` names, by the index's name or the encoder's.
 
-    Without `model`, it is the only one with an encoder. Raises ProblemError if there is none, or several match.
+    Without `model`, return the only index that has an encoder. Raises ProblemError if none or several match.
     """
     found = {name: served for name, served in service.indexes.items() if _encoder_name(served)}
     if not found:
-        raise _refusal(400, "no index has an encoder: build one with `encoder`", "no-encoder")
+        raise _refusal(400, "no index has an encoder: build an index with one", "no-encoder")
     if model is None and len(found) == 1:
         return next(iter(found.values()))
     if model in found:
@@ -122,7 +122,7 @@ def with_encoder(service: Service, model: str | None) -> Served:
 
 
 def _refusal(status: int, detail: str, code: str) -> ProblemError:
-    """Return a problem with its text also where OpenAI and Cohere clients look for it."""
+    """Return a problem whose text is also in `message`, where OpenAI and Cohere clients look for it."""
     return ProblemError(status, detail, code, message=detail)
 
 
@@ -155,7 +155,7 @@ ANSWER = {
 async def embeddings(
     request: Annotated[EmbeddingRequest, Body(openapi_examples=EXAMPLES)], service: InService
 ) -> Response:
-    """Return the vectors of texts from an index's encoder; OpenAI API clients work with the base `…/v1`."""
+    """Return the vectors of texts from an index's encoder; OpenAI API clients work with the base URL `…/v1`."""
     served = with_encoder(service, request.model)
 
     parts = await served.each(served.engine.embed, request.texts)

@@ -18,7 +18,7 @@ router = routes("evaluation")
 
 
 class Evaluated(Model):
-    """One run."""
+    """The evaluation of one run."""
 
     run: str = Field(description="The sixth column of its last line.")
     topics: int
@@ -64,7 +64,7 @@ BODY = {
 async def evaluate_runs(request: Request, service: InService) -> Response:
     """Return the measures of each run; nothing is stored."""
     check_json(request)
-    # parsed in the other process: blocking the event loop for half a second would affect everybody
+    # parsed in a thread or another process: blocking the event loop for half a second would affect everybody
     body = await request.body()
     if len(body) <= evaluating.SMALL:
         found = await service.heavy.run(lambda: evaluating.answer(body))

