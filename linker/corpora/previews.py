@@ -17,18 +17,11 @@ from linker.base.errors import InputError
 from linker.base.lines import read_lines
 from linker.corpora import asreview
 from linker.corpora.dates import ISO, date_formats, iso_date
-from linker.corpora.dialects import (
-    DELIMITERS,
-    check_encoding,
-    guess_delimiter,
-    guess_encoding,
-    head,
-    real_kind,
-)
+from linker.corpora.dialects import check_encoding, guess_delimiter, guess_encoding, head, real_kind
 from linker.corpora.reading import KINDS, Kind, read_corpus
 from linker.corpora.records import BadLine, Columns
 from linker.corpora.roles import Role, guess_roles
-from linker.corpora.tables import columns_in, csv_rows, tsv_rows, unique_names
+from linker.corpora.tables import csv_rows, tsv_rows, unique_names
 from linker.corpora.workbooks import sheet_names, sheet_rows
 
 SAMPLE = 1000  # rows used to guess roles
@@ -159,15 +152,15 @@ def preview(
         raise InputError(f"no such file: {path}")
     kind, sheets = cast(Kind, real_kind(path, kind)), list[str]()
     if kind == "xlsx":
-        sheets = sheet_names(path)
-        sheet, encoding, delimiter = sheet or next(iter(sheets), None), None, None
+        first, sheets = sheet_names(path)
+        sheet, encoding, delimiter = sheet or first, None, None
     elif kind != "jsonl":
         encoding = check_encoding(encoding) if encoding else guess_encoding(path)
         delimiter = "\t" if kind == "tsv" else delimiter or guess_delimiter(head(path, encoding), header_row)
     if kind == "jsonl":
-        header_row, records = None, list(itertools.islice(_objects(path, encoding), SAMPLE))
+        header_row, records = None, list(itertools.islice(json_objects(path, encoding), SAMPLE))
     else:
-        rows_read = _rows(path, kind, encoding, delimiter, sheet, header_row or 1)
+        rows_read = table_rows(path, kind, encoding, delimiter, sheet, header_row or 1)
         header_row, records = _table(list(itertools.islice(rows_read, SAMPLE + 1)), header_row)
     names = list(dict.fromkeys(name for record in records for name in record))
     if not records:
@@ -194,44 +187,7 @@ def _of_references(path: Path, rows: int) -> Preview:
     return Preview(path, "references", names, roles, records[:rows])
 
 
-def describe(path: Path, columns: Columns) -> str:
-    """Return a note on what was guessed about a table: the columns, and for CSV or TSV the format, if it is unusual."""
-    kind, found, known = _kind_of(path), list[str](), columns
-    if kind in ("csv", "tsv"):
-        encoding = columns.encoding or guess_encoding(path)  # reads the whole file
-        found += [] if columns.encoding or encoding == "utf-8" else [f"encoding {encoding}"]
-        known = replace(known, encoding=encoding)
-    if kind == "csv":
-        delimiter = columns.delimiter or guess_delimiter(head(path, encoding), columns.header_row)
-        if not columns.delimiter and delimiter != ",":
-            found.append(f"columns separated by {DELIMITERS.get(delimiter, repr(delimiter))}")
-        known = replace(known, delimiter=delimiter)
-    named = in_header(path, known)
-    pairs = ((role, getattr(named, role)) for role in ("id", "title", "text"))
-    found += [f"{role} from {name!r}" for role, name in pairs if name != getattr(columns, role)]
-    return f"{path}: {', '.join(found)}" if found else ""
-
-
-def in_header(path: Path, columns: Columns) -> Columns:
-    """Return `columns` by their header's names, if there is one. Raises InputError if it lacks a column."""
-    if (kind := _kind_of(path)) not in ("csv", "xlsx"):
-        return columns
-    encoding = None if kind == "xlsx" else columns.encoding or guess_encoding(path)
-    delimiter = (
-        columns.delimiter or guess_delimiter(head(path, encoding), columns.header_row) if encoding else None
-    )
-    rows = _rows(path, kind, encoding, delimiter, columns.sheet, columns.header_row or 1)
-    header = next((fields for _, fields in rows), None)
-    return columns_in(path, unique_names(header), columns) if header else columns
-
-
-def _kind_of(path: Path) -> str | None:
-    """Return the kind of a file by its name and content; None for a folder or an unknown suffix."""
-    kind = KINDS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
-    return real_kind(path, kind) if kind in ("csv", "tsv", "xlsx") and path.is_file() else None
-
-
-def _objects(path: Path, encoding: str | None) -> Iterator[dict[str, str]]:
+def json_objects(path: Path, encoding: str | None) -> Iterator[dict[str, str]]:
     """Yield the readable objects of JSON lines, texts by field; the quarantine reports bad lines."""
     for _, raw, _ in read_lines(path, encoding=encoding):
         try:
@@ -266,7 +222,7 @@ def guess_header(rows: Sequence[Sequence[str]]) -> int:
     return next((place for place, count in enumerate(filled) if 3 * count >= 2 * usual), 0)
 
 
-def _rows(
+def table_rows(
     path: Path, kind: str, encoding: str | None, delimiter: str | None, sheet: str | None, start: int
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the parsable rows of a table, from the row `start` on, each with its number."""

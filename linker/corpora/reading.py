@@ -1,8 +1,7 @@
 """Read corpora and queries: JSONL, BEIR folders, CSV, TSV, XLSX, RIS, NBIB, ASReview projects, folders of text files.
 
 A record that cannot be used becomes a `BadLine` in its place: nothing is dropped silently, and the same files always
-give the same sequence of records. All formats except XLSX and ASReview projects may be gzipped. A record has at most
-16 MiB.
+give the same records. All formats except XLSX and ASReview projects may be gzipped. A record has at most 16 MiB.
 """
 
 from __future__ import annotations
@@ -62,9 +61,10 @@ def read_corpus(path: Path, columns: Columns | None = None, *, limit: int = MAX_
 
     - JSON lines: one object per line; `Columns` names the fields, all others become metadata.
     - CSV (quoted) and TSV (never quoted) with a header; encoding and delimiter are guessed if `columns` names none.
-    - XLSX: the sheet that `columns` names, or the first one, with a header.
-    - RIS and NBIB: the abstract is the text; a record without an id is identified by its DOI or else its content. -
-      An ASReview project: its dataset; a record without an id is identified by its number, ASReview's record_id.
+    - XLSX: the sheet that `columns` names, or the first one with records, with a header.
+    - If a table lacks the columns that are meant by default, they are guessed from its content.
+    - RIS and NBIB: the abstract is the text; a record without an id is identified by its DOI or else its content.
+    - An ASReview project: its dataset; a record without an id is identified by its number, ASReview's record_id.
     - A text file is one document; its id is the path inside the folder without .txt, with white space and %
       percent-encoded ("My page.txt" becomes My%20page), so that urllib.parse.unquote restores the name.
     - A folder with corpus.jsonl is read as BEIR; in any other, all files, which must be of one kind, are read in
@@ -216,12 +216,20 @@ def _read_file(
 ) -> Records:
     if kind == "text":
         return _until_damage(_read_text(path, lines, limit, name))
-    if kind == "xlsx":
-        return read_xlsx(path, columns, limit)
+    if kind == "references":
+        return _until_damage(read_references(path, lines, columns, limit))
     if kind == "asreview":
         return asreview.read_project(path, columns, lambda inner, how: numbered_records(inner, how, limit))
-    read = {"jsonl": read_jsonl, "csv": read_csv, "tsv": read_tsv, "references": read_references}[kind]
-    return _until_damage(read(path, lines, columns, limit))
+    from linker.corpora.guessing import or_guessed  # which itself reads tables
+
+    def read(how: Columns) -> Records:
+        if kind == "xlsx":
+            return read_xlsx(path, how, limit)
+        given = lines if how is columns else _lines(path, kind, how, limit)
+        readers = {"jsonl": read_jsonl, "csv": read_csv, "tsv": read_tsv}
+        return _until_damage(readers[kind](path, given, how, limit))
+
+    return or_guessed(path, columns, read)
 
 
 def _until_damage(records: Records) -> Records:
