@@ -10,13 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from linker.base.errors import InputError
-from linker.corpora.dialects import DELIMITERS, guess_delimiter, guess_encoding, head, real_kind
-from linker.corpora.previews import json_objects, preview, table_rows
-from linker.corpora.reading import KINDS
+from linker.corpora.dialects import (
+    DELIMITERS,
+    Kind,
+    guess_delimiter,
+    guess_encoding,
+    head,
+    kind_of,
+    real_kind,
+)
+from linker.corpora.previews import json_objects, table_preview, table_rows
 from linker.corpora.records import BadLine, Columns, Records
 from linker.corpora.roles import Role
 from linker.corpora.tables import columns_in, lacks_header, unique_names
 from linker.corpora.workbooks import sheet_names
+
+ROWS = 100  # rows that show whether the first one is a header
 
 
 def describe(path: Path, columns: Columns, *, queries: bool = False) -> str:
@@ -79,14 +88,11 @@ def guessed(path: Path, columns: Columns) -> Columns | None:
 
     Without a column for the ids, they are made from the content. Columns that are not the default ones stay.
     """
+    kind = _kind_of(path)
+    if kind is None:
+        return None
     try:
-        seen = preview(
-            path,
-            encoding=columns.encoding,
-            delimiter=columns.delimiter,
-            sheet=columns.sheet,
-            header_row=columns.header_row,
-        )
+        seen = table_preview(path, kind, columns, ROWS)
         guess = seen.guess()
     except InputError:
         return None
@@ -125,7 +131,7 @@ def _is_record(name: str, texts: Sequence[str]) -> bool:
     return 2 * len(name.split()) > statistics.mean(len(text.split()) for text in texts)
 
 
-def _kind_of(path: Path) -> str | None:
+def _kind_of(path: Path) -> Kind | None:
     """Return the kind of a table by its name and content; None for a folder, another file or an unknown suffix."""
-    kind = KINDS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
+    kind = kind_of(path.name)
     return real_kind(path, kind) if kind in ("csv", "tsv", "xlsx", "jsonl") and path.is_file() else None

@@ -1,25 +1,22 @@
-"""Look into a file before it is indexed: its columns, their apparent roles, its first rows, its format."""
+"""The apparent content of a table: its columns, their likely roles, its first rows, its format."""
 
 from __future__ import annotations
 
 import itertools
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import orjson
 
 from indexes.errors import Reason
-from indexes.interface import Document
 from linker.base.errors import InputError
 from linker.base.lines import read_lines
-from linker.corpora import asreview
-from linker.corpora.dates import ISO, date_formats, iso_date
-from linker.corpora.dialects import check_encoding, guess_delimiter, guess_encoding, head, real_kind
-from linker.corpora.reading import KINDS, Kind, read_corpus
-from linker.corpora.records import BadLine, Columns
+from linker.corpora.dates import date_formats
+from linker.corpora.dialects import Kind, check_encoding, guess_delimiter, guess_encoding, head
+from linker.corpora.records import Columns
 from linker.corpora.roles import Role, guess_roles
 from linker.corpora.tables import csv_rows, tsv_rows, unique_names
 from linker.corpora.workbooks import sheet_names, sheet_rows
@@ -92,65 +89,10 @@ def columns_of(
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """The result of reading a file: the first documents, and the unusable records, with reasons.
-
-    `is_whole`: whether this is all of the file. `undated`: values in the date column that do not match the format;
-    they stay as they are.
-    """
-
-    documents: Sequence[Document]
-    bad: Sequence[BadLine]
-    is_whole: bool
-    undated: Sequence[str] = ()
-
-
-def trial(path: Path, columns: Columns, most: int = 5000) -> Trial:
-    """Read a file as an index would, up to `most` records. Raises InputError like `read_corpus`."""
-    records = read_corpus(path, columns)
-    found = list(itertools.islice(records, most))
-    documents = [record for record in found if isinstance(record, Document)]
-    bad = [record for record in found if isinstance(record, BadLine)]
-    dated = any(name == "date" for _, name in columns.names)
-    dates = [str(d.metadata.get("date") or "") for d in documents] if dated else []
-    undated = [text for text in dates if text.strip() and iso_date(text, ISO) is None]
-    return Trial(documents, bad, next(records, None) is None, undated)
-
-
-def preview(
-    path: Path,
-    rows: int = 5,
-    *,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    sheet: str | None = None,
-    header_row: int | None = None,
-) -> Preview:
-    """Return the apparent content of a CSV, TSV, XLSX, JSONL, RIS or NBIB file, from its first thousand records.
-
-    Given arguments are not guessed. For an ASReview project, its dataset is used. Raises InputError if the file
-    cannot be read, or is of another kind.
-    """
-    kind = KINDS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
-    if kind == "references":
-        return _of_references(path, rows)
-    if kind == "asreview":
-        with asreview.opened(path) as project:
-            inner = preview(
-                project.dataset,
-                rows,
-                encoding=encoding,
-                delimiter=delimiter,
-                sheet=sheet,
-                header_row=header_row,
-            )
-            return replace(inner, path=path)
-    if kind not in ("csv", "tsv", "xlsx", "jsonl"):
-        raise InputError(f"{path} is not a table: give a .csv, .tsv, .xlsx or .jsonl file")
-    if not path.is_file():
-        raise InputError(f"no such file: {path}")
-    kind, sheets = cast(Kind, real_kind(path, kind)), list[str]()
+def table_preview(path: Path, kind: Kind, how: Columns, rows: int) -> Preview:
+    """Return the apparent content of a table, or of JSON lines; `how` sets its format. Raises InputError."""
+    encoding, delimiter, sheet, header_row = how.encoding, how.delimiter, how.sheet, how.header_row
+    sheets: Sequence[str] = ()
     if kind == "xlsx":
         first, sheets = sheet_names(path)
         sheet, encoding, delimiter = sheet or first, None, None
@@ -174,19 +116,6 @@ def preview(
     )
 
 
-def _of_references(path: Path, rows: int) -> Preview:
-    """Return the content of a RIS or NBIB file: its tags determine the roles, so there is nothing to choose."""
-    read = itertools.islice(read_corpus(path), SAMPLE)
-    documents = [record for record in read if isinstance(record, Document)]
-    if not documents:
-        raise InputError(Reason(f"{path} holds no records that can be read", "no-records", name=path.name))
-    fields = [{"id": d.id, "title": d.title, "text": d.text, **d.metadata} for d in documents]
-    records = [{name: _text(value) for name, value in record.items()} for record in fields]
-    names = list(dict.fromkeys(name for record in records for name in record))
-    roles: dict[str, Role] = {"id": "id", "title": "title", "text": "text"}
-    return Preview(path, "references", names, roles, records[:rows])
-
-
 def json_objects(path: Path, encoding: str | None) -> Iterator[dict[str, str]]:
     """Yield the readable objects of JSON lines, texts by field; the quarantine reports bad lines."""
     for _, raw, _ in read_lines(path, encoding=encoding):
@@ -197,7 +126,7 @@ def json_objects(path: Path, encoding: str | None) -> Iterator[dict[str, str]]:
         if isinstance(value, dict):
             inner = value.pop("metadata", {})
             whole = {**value, **inner} if isinstance(inner, dict) else value
-            yield {name: _text(field) for name, field in whole.items()}
+            yield {name: as_text(field) for name, field in whole.items()}
 
 
 def _table(rows: Sequence[tuple[int, list[str]]], header_row: int | None) -> tuple[int, list[dict[str, str]]]:
@@ -231,7 +160,7 @@ def table_rows(
             while values and values[-1] is None:
                 values.pop()
             if number >= start:
-                yield number, [_text(value) for value in values]
+                yield number, [as_text(value) for value in values]
         return
     lines = read_lines(path, encoding=encoding)
     for number, _, fields in tsv_rows(lines) if kind == "tsv" else csv_rows(lines, delimiter=delimiter):
@@ -239,7 +168,8 @@ def table_rows(
             yield number, fields
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """Return a JSON value as a cell of a table shows it."""
     if value is None or isinstance(value, str):
         return value or ""
     return orjson.dumps(value).decode() if isinstance(value, dict | list | bool) else str(value)

@@ -16,8 +16,8 @@ from linker.cli import app
 from linker.corpora import Columns, preview, read_corpus, read_queries
 from linker.corpora.dates import date_formats, iso_date
 from linker.corpora.dialects import guess_encoding
-from linker.corpora.previews import trial
 from linker.corpora.records import BadLine
+from linker.corpora.trials import trial
 from linker.engine.building import add
 from tests.helpers import linker
 

@@ -16,8 +16,8 @@ from linker.base.errors import InputError, LinkerError
 from linker.corpora import Columns, Preview, columns_of, preview
 from linker.corpora.dates import EITHER, ISO
 from linker.corpora.dialects import UnknownEncodingError, check_delimiter, check_encoding
-from linker.corpora.previews import Trial, trial
 from linker.corpora.roles import Role
+from linker.corpora.trials import Trial, trial
 from linker.review.project import Project
 from linker.review.uploads import stored
 from linker.server.page.rendering import message
