@@ -53,9 +53,9 @@ class Tables(Names):
     delimiter: Annotated[str | None, Opt(
         "What separates columns in CSV [default: guessed].", group=TABLES, metavar="CHARACTER")] = None
     sheet: Annotated[str | None, Opt(
-        "Sheet of XLSX files [default: the first].", group=TABLES, metavar="NAME")] = None
+        "Sheet of XLSX files [default: the first with records].", group=TABLES, metavar="NAME")] = None
     header_row: Annotated[int | None, Opt(
-        "Row of a table that names its columns; rows above it are left out [default: the first].", group=TABLES,
+        "Row of a table that names its columns; rows above it are left out [default: guessed].", group=TABLES,
         metavar="NUMBER", low=1)] = None
 
     def columns(self, index: Path | Sequence[Path] | None = None, *, adding: bool = False) -> "Columns":
@@ -88,10 +88,10 @@ def remembered(index: Path | Sequence[Path]) -> "Columns":
     return Columns.remembered(first.build.columns)
 
 
-def describe(paths: Sequence[Path], columns: "Columns | None") -> None:
+def describe(paths: Sequence[Path], columns: "Columns", *, queries: bool = False) -> None:
     """Report on stderr what was guessed about tables."""
-    from linker.corpora.previews import describe as described
+    from linker.corpora.guessing import describe as described
 
     for path in paths:
-        if columns and (words := described(path, columns)):
+        if words := described(path, columns, queries=queries):
             note(words)

@@ -36,7 +36,7 @@ def find(options: FindOptions, tables: Tables, as_json: AsJson = False) -> None:
 
     directories, seeds = cast(list[Path], options.directory), cast(Path, options.seeds)
     columns = tables.columns(directories)
-    describe([seeds], columns)
+    describe([seeds], columns, queries=True)
     kept = finding.ledger_path(options.ledger, seeds)
     judge = None if options.judgements else _from_terminal()
     try:

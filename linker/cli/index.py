@@ -50,13 +50,14 @@ def build(
     from linker.engine import building
 
     named = tuple(Field(name.strip()) for name in fields.split(",")) if fields else ()
+    columns = tables.columns(adding=True)
     options = dataclasses.replace(
         options,
         bm25=ranking.changed(Bm25Parameters(fields=named)),
-        columns=tables.columns(adding=True),
+        columns=columns,
         elastic=servers.settings(options.vectors, out),
     )
-    describe(corpus, options.columns)
+    describe(corpus, columns)
     report = building.build(corpus, out, options, resume=resume)
     kept = "everything read so far is committed; repeat the command with --resume to continue"
     _report(report, out, as_json, kept)

@@ -8,7 +8,7 @@ from pathlib import Path
 from linker.base.files import path_text
 from linker.base.options import values
 from linker.base.terminal import AsJson, note, print_json
-from linker.cli.columns import Tables, describe
+from linker.cli.columns import Tables
 from linker.crosslingual.options import AlignOptions, LinkOptions, TriangulateOptions
 from linker.engine.options import GroupOptions
 
@@ -23,9 +23,7 @@ def link(options: LinkOptions, tables: Tables, as_json: AsJson = False) -> None:
     """
     from linker.cli.commands import linking
 
-    columns = tables.columns()
-    describe([Path(options.source), Path(options.target)], columns)
-    links = linking.link(**values(options) | {"columns": columns})
+    links = linking.link(**values(options) | {"columns": tables.columns()})
     if as_json:
         sides = {"texts": links.texts, "targets": links.targets, "method": options.method}
         print_json({"run": path_text(Path(options.out or "")), **links.counts, **sides})
@@ -43,12 +41,9 @@ def group(options: GroupOptions, tables: Tables, as_json: AsJson = False) -> Non
     Example: linker group posts.jsonl articles.csv --out groups.csv
     """
     from linker.cli.commands import grouping
-    from linker.cli.commands.given import paths
 
-    columns = tables.columns()
-    describe(paths(options.corpora), columns)
     try:
-        found = grouping.group(**values(options) | {"columns": columns})
+        found = grouping.group(**values(options) | {"columns": tables.columns()})
     except KeyboardInterrupt:
         note(f"\n{options.out} is complete; the same command continues" if options.follow else "")
         raise

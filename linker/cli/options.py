@@ -68,7 +68,9 @@ def _filled(record: Any, given: dict[str, Any]) -> Any:
 
 def _typed(option: Option) -> inspect.Parameter:
     """Return an option with Typer's annotation."""
-    about, default = option.about, option.default
+    about, default, text = option.about, option.default, option.about.help
+    if isinstance(about.default, str):
+        text += f" [default: {about.default}]"
     if about.required:
         default = EMPTY
     elif about.off:
@@ -77,8 +79,8 @@ def _typed(option: Option) -> inspect.Parameter:
         default = None
     kind = about.read or _read(option.type)
     facts: dict[str, Any] = {
-        "metavar": about.metavar, "help": about.help, "min": about.low, "max": about.high,
-        "show_default": about.default, "rich_help_panel": about.group or None,
+        "metavar": about.metavar, "help": text, "min": about.low, "max": about.high,
+        "show_default": about.default is True, "rich_help_panel": about.group or None,
         "autocompletion": getattr(completion, about.complete) if about.complete else None,
     }  # fmt: skip
     flags = f"--{option.name.replace('_', '-')}" if about.flag is None else about.flag

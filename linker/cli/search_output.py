@@ -50,7 +50,7 @@ def queries_in(path: Path | None, columns: Columns) -> list[Record] | None:
     from linker.cli.columns import describe
     from linker.corpora import read_queries
 
-    describe([path], columns)
+    describe([path], columns, queries=True)
     return [(query.id, query.text) for query in read_queries(path, columns)]
 
 

@@ -1,4 +1,4 @@
-"""Detect the format of a table: its encoding and its column delimiter, both guessed from the file's bytes."""
+"""Detect the format of a file: its kind by its name, a table's encoding and column delimiter by the file's bytes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,18 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Literal
 
 from indexes.errors import Reason
 from linker.base.errors import InputError
 from linker.base.lines import DamagedInputError, read_lines
 from linker.corpora.records import is_utf8
 
+Kind = Literal["jsonl", "csv", "tsv", "text", "xlsx", "references", "asreview"]
+KINDS: dict[str, Kind] = {
+    ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv", ".tsv": "tsv", ".txt": "text",
+    ".xlsx": "xlsx", ".ris": "references", ".nbib": "references", ".asreview": "asreview",
+}  # fmt: skip
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 SEPARATOR = re.compile(r'"?sep=(.)"?\r?')  # a first line that names the delimiter for Excel
 SAMPLE, SAMPLE_BYTES = 200, 1 << 20  # maximum lines and bytes used to guess the delimiter
@@ -143,8 +149,13 @@ def guess_delimiter(lines: Sequence[str], header_row: int | None = None) -> str:
     return mode if mode and not header_row and best[0] < 0.5 else delimiter
 
 
-def real_kind(path: Path, kind: str) -> str:
-    """Return a table's kind, by its first bytes if they contradict its name. Raises InputError for .xls."""
+def kind_of(name: str) -> Kind | None:
+    """Return the kind of a file by its name, or None."""
+    return KINDS.get(Path(name.lower().removesuffix(".gz")).suffix)
+
+
+def real_kind(path: Path, kind: Kind) -> Kind:
+    """Return a table's kind by its first bytes if they contradict its name. Raises InputError for .xls."""
     if kind not in ("csv", "tsv", "xlsx") or not path.is_file():
         return kind
     with path.open("rb") as file:

@@ -1,34 +1,24 @@
-"""Look into a file before it is indexed: its columns, their apparent roles, its first rows, its format."""
+"""The apparent content of a table: its columns, their likely roles, its first rows, its format."""
 
 from __future__ import annotations
 
 import itertools
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import orjson
 
 from indexes.errors import Reason
-from indexes.interface import Document
 from linker.base.errors import InputError
 from linker.base.lines import read_lines
-from linker.corpora import asreview
-from linker.corpora.dates import ISO, date_formats, iso_date
-from linker.corpora.dialects import (
-    DELIMITERS,
-    check_encoding,
-    guess_delimiter,
-    guess_encoding,
-    head,
-    real_kind,
-)
-from linker.corpora.reading import KINDS, Kind, read_corpus
-from linker.corpora.records import BadLine, Columns
+from linker.corpora.dates import date_formats
+from linker.corpora.dialects import Kind, check_encoding, guess_delimiter, guess_encoding, head
+from linker.corpora.records import Columns
 from linker.corpora.roles import Role, guess_roles
-from linker.corpora.tables import columns_in, csv_rows, tsv_rows, unique_names
+from linker.corpora.tables import csv_rows, tsv_rows, unique_names
 from linker.corpora.workbooks import sheet_names, sheet_rows
 
 SAMPLE = 1000  # rows used to guess roles
@@ -100,75 +90,20 @@ def columns_of(
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """The result of reading a file: the first documents, and the unusable records, with reasons.
-
-    `is_whole`: whether this is all of the file. `undated`: values in the date column that do not match the format; they
-    are left unchanged.
-    """
-
-    documents: Sequence[Document]
-    bad: Sequence[BadLine]
-    is_whole: bool
-    undated: Sequence[str] = ()
-
-
-def trial(path: Path, columns: Columns, most: int = 5000) -> Trial:
-    """Read a file as an index would, up to `most` records. Raises InputError as `read_corpus` does."""
-    records = read_corpus(path, columns)
-    found = list(itertools.islice(records, most))
-    documents = [record for record in found if isinstance(record, Document)]
-    bad = [record for record in found if isinstance(record, BadLine)]
-    dated = any(name == "date" for _, name in columns.names)
-    dates = [str(d.metadata.get("date") or "") for d in documents] if dated else []
-    undated = [text for text in dates if text.strip() and iso_date(text, ISO) is None]
-    return Trial(documents, bad, next(records, None) is None, undated)
-
-
-def preview(
-    path: Path,
-    rows: int = 5,
-    *,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    sheet: str | None = None,
-    header_row: int | None = None,
-) -> Preview:
-    """Return the apparent content of a CSV, TSV, XLSX, JSONL, RIS or NBIB file, from its first thousand records.
-
-    Only arguments that are not given are guessed. For an ASReview project, its dataset is used. Raises InputError if
-    the file cannot be read, or is of another kind.
-    """
-    kind = KINDS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
-    if kind == "references":
-        return _of_references(path, rows)
-    if kind == "asreview":
-        with asreview.opened(path) as project:
-            inner = preview(
-                project.dataset,
-                rows,
-                encoding=encoding,
-                delimiter=delimiter,
-                sheet=sheet,
-                header_row=header_row,
-            )
-            return replace(inner, path=path)
-    if kind not in ("csv", "tsv", "xlsx", "jsonl"):
-        raise InputError(f"{path} is not a table: give a .csv, .tsv, .xlsx or .jsonl file")
-    if not path.is_file():
-        raise InputError(f"no such file: {path}")
-    kind, sheets = cast(Kind, real_kind(path, kind)), list[str]()
+def table_preview(path: Path, kind: Kind, how: Columns, rows: int) -> Preview:
+    """Return the apparent content of a table, or of JSON lines; `how` sets its format. Raises InputError."""
+    encoding, delimiter, sheet, header_row = how.encoding, how.delimiter, how.sheet, how.header_row
+    sheets: Sequence[str] = ()
     if kind == "xlsx":
-        sheets = sheet_names(path)
-        sheet, encoding, delimiter = sheet or next(iter(sheets), None), None, None
+        first, sheets = sheet_names(path)
+        sheet, encoding, delimiter = sheet or first, None, None
     elif kind != "jsonl":
         encoding = check_encoding(encoding) if encoding else guess_encoding(path)
         delimiter = "\t" if kind == "tsv" else delimiter or guess_delimiter(head(path, encoding), header_row)
     if kind == "jsonl":
-        header_row, records = None, list(itertools.islice(_objects(path, encoding), SAMPLE))
+        header_row, records = None, list(itertools.islice(json_objects(path, encoding), SAMPLE))
     else:
-        rows_read = _rows(path, kind, encoding, delimiter, sheet, header_row or 1)
+        rows_read = table_rows(path, kind, encoding, delimiter, sheet, header_row or 1)
         header_row, records = _table(list(itertools.islice(rows_read, SAMPLE + 1)), header_row)
     names = list(dict.fromkeys(name for record in records for name in record))
     if not records:
@@ -182,57 +117,7 @@ def preview(
     )
 
 
-def _of_references(path: Path, rows: int) -> Preview:
-    """Return the content of a RIS or NBIB file: its tags determine the roles, so there is nothing to choose."""
-    read = itertools.islice(read_corpus(path), SAMPLE)
-    documents = [record for record in read if isinstance(record, Document)]
-    if not documents:
-        raise InputError(Reason(f"{path} holds no records that can be read", "no-records", name=path.name))
-    fields = [{"id": d.id, "title": d.title, "text": d.text, **d.metadata} for d in documents]
-    records = [{name: _text(value) for name, value in record.items()} for record in fields]
-    names = list(dict.fromkeys(name for record in records for name in record))
-    roles: dict[str, Role] = {"id": "id", "title": "title", "text": "text"}
-    return Preview(path, "references", names, roles, records[:rows])
-
-
-def describe(path: Path, columns: Columns) -> str:
-    """Return a note on what was guessed about a table: the columns, and for CSV or TSV the format, if it is unusual."""
-    kind, found, known = _kind_of(path), list[str](), columns
-    if kind in ("csv", "tsv"):
-        encoding = columns.encoding or guess_encoding(path)  # reads the whole file
-        found += [] if columns.encoding or encoding == "utf-8" else [f"encoding {encoding}"]
-        known = replace(known, encoding=encoding)
-    if kind == "csv":
-        delimiter = columns.delimiter or guess_delimiter(head(path, encoding), columns.header_row)
-        if not columns.delimiter and delimiter != ",":
-            found.append(f"columns separated by {DELIMITERS.get(delimiter, repr(delimiter))}")
-        known = replace(known, delimiter=delimiter)
-    named = in_header(path, known)
-    pairs = ((role, getattr(named, role)) for role in ("id", "title", "text"))
-    found += [f"{role} from {name!r}" for role, name in pairs if name != getattr(columns, role)]
-    return f"{path}: {', '.join(found)}" if found else ""
-
-
-def in_header(path: Path, columns: Columns) -> Columns:
-    """Return `columns` as named in the file's header, if it has one. Raises InputError if it lacks a column."""
-    if (kind := _kind_of(path)) not in ("csv", "xlsx"):
-        return columns
-    encoding = None if kind == "xlsx" else columns.encoding or guess_encoding(path)
-    delimiter = (
-        columns.delimiter or guess_delimiter(head(path, encoding), columns.header_row) if encoding else None
-    )
-    rows = _rows(path, kind, encoding, delimiter, columns.sheet, columns.header_row or 1)
-    header = next((fields for _, fields in rows), None)
-    return columns_in(path, unique_names(header), columns) if header else columns
-
-
-def _kind_of(path: Path) -> str | None:
-    """Return the kind of a file by its name and content; None for a folder or an unknown suffix."""
-    kind = KINDS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
-    return real_kind(path, kind) if kind in ("csv", "tsv", "xlsx") and path.is_file() else None
-
-
-def _objects(path: Path, encoding: str | None) -> Iterator[dict[str, str]]:
+def json_objects(path: Path, encoding: str | None) -> Iterator[dict[str, str]]:
     """Yield the readable objects of JSON lines, texts by field; the quarantine reports bad lines."""
     for _, raw, _ in read_lines(path, encoding=encoding):
         try:
@@ -242,7 +127,7 @@ def _objects(path: Path, encoding: str | None) -> Iterator[dict[str, str]]:
         if isinstance(value, dict):
             inner = value.pop("metadata", {})
             whole = {**value, **inner} if isinstance(inner, dict) else value
-            yield {name: _text(field) for name, field in whole.items()}
+            yield {name: as_text(field) for name, field in whole.items()}
 
 
 def _table(rows: Sequence[tuple[int, list[str]]], header_row: int | None) -> tuple[int, list[dict[str, str]]]:
@@ -267,7 +152,7 @@ def guess_header(rows: Sequence[Sequence[str]]) -> int:
     return next((place for place, count in enumerate(filled) if 3 * count >= 2 * usual), 0)
 
 
-def _rows(
+def table_rows(
     path: Path, kind: str, encoding: str | None, delimiter: str | None, sheet: str | None, start: int
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the parsable rows of a table, from the row `start` on, each with its number."""
@@ -276,7 +161,7 @@ def _rows(
             while values and values[-1] is None:
                 values.pop()
             if number >= start:
-                yield number, [_text(value) for value in values]
+                yield number, [as_text(value) for value in values]
         return
     lines = read_lines(path, encoding=encoding)
     for number, _, fields in tsv_rows(lines) if kind == "tsv" else csv_rows(lines, delimiter=delimiter):
@@ -284,7 +169,8 @@ def _rows(
             yield number, fields
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """Return a JSON value as a cell of a table shows it."""
     if value is None or isinstance(value, str):
         return value or ""
     return orjson.dumps(value).decode() if isinstance(value, dict | list | bool) else str(value)

@@ -1,8 +1,7 @@
 """Read corpora and queries: JSONL, BEIR folders, CSV, TSV, XLSX, RIS, NBIB, ASReview projects, folders of text files.
 
 A record that cannot be used becomes a `BadLine` in its place: nothing is dropped silently, and the same files always
-give the same sequence of records. All formats except XLSX and ASReview projects may be gzipped. A record has at most
-16 MiB.
+give the same records. All formats except XLSX and ASReview projects may be gzipped. A record has at most 16 MiB.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NoReturn, cast
+from typing import NoReturn
 from urllib.parse import quote
 
 import orjson
@@ -24,7 +23,8 @@ from linker.base.errors import InputError
 from linker.base.files import STDIO
 from linker.base.lines import MAX_LINE, DamagedInputError, Line, read_lines
 from linker.corpora import asreview, datasets
-from linker.corpora.dialects import check_encoding, guess_encoding, real_kind
+from linker.corpora.dialects import Kind, check_encoding, guess_encoding, kind_of, real_kind
+from linker.corpora.guessing import or_guessed
 from linker.corpora.records import (
     NOT_UTF8,
     BadLine,
@@ -41,11 +41,6 @@ from linker.corpora.references import read_references
 from linker.corpora.tables import read_csv, read_query_tsv, read_tsv
 from linker.corpora.workbooks import read_xlsx
 
-Kind = Literal["jsonl", "csv", "tsv", "text", "xlsx", "references", "asreview"]
-KINDS: dict[str, Kind] = {
-    ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv", ".tsv": "tsv", ".txt": "text",
-    ".xlsx": "xlsx", ".ris": "references", ".nbib": "references", ".asreview": "asreview",
-}  # fmt: skip
 READABLE = "*.jsonl, *.csv, *.tsv, *.ris, *.nbib or *.txt, each also as .gz, or *.xlsx or *.asreview"
 
 
@@ -62,7 +57,8 @@ def read_corpus(path: Path, columns: Columns | None = None, *, limit: int = MAX_
 
     - JSON lines: one object per line; `Columns` names the fields, all others become metadata.
     - CSV (quoted) and TSV (never quoted) with a header; encoding and delimiter are guessed if `columns` names none.
-    - XLSX: the sheet that `columns` names, or the first one, with a header.
+    - XLSX: the sheet that `columns` names, or the first one with records, with a header.
+    - If a table lacks the columns that are meant by default, they are guessed from its content.
     - RIS and NBIB: the abstract is the text; a record without an id is identified by its DOI or else its content.
     - An ASReview project: its dataset; a record without an id is identified by its number, ASReview's record_id.
     - A text file is one document; its id is the path inside the folder without .txt, with white space and %
@@ -143,7 +139,7 @@ def numbered_records(path: Path, columns: Columns, limit: int = MAX_LINE) -> Rec
         examples = ", ".join(sorted(str(file.relative_to(path)) for file in kinds.values()))
         raise InputError(f"the folder {path} mixes kinds of files ({examples}): give the files one by one")
     for file, kind in _walk(path):
-        name, real = file.relative_to(path).as_posix(), cast(Kind, real_kind(file, kind))
+        name, real = file.relative_to(path).as_posix(), real_kind(file, kind)
         yield from _read_file(file, real, _lines(file, real, columns, limit), columns, limit, name)
 
 
@@ -160,7 +156,7 @@ def _walk(folder: Path) -> Iterator[tuple[Path, Kind]]:
     for where, folders, files in os.walk(folder, onerror=refuse):
         folders[:] = sorted(f for f in folders if not f.startswith(".") and f != "qrels")
         for name in sorted(files):
-            kind = _kind(name)
+            kind = kind_of(name)
             beir = kind in ("jsonl", "tsv") and name.startswith("queries.")
             if kind and not beir and not name.startswith("."):
                 yield _regular(Path(where, name)), kind
@@ -171,10 +167,6 @@ def _regular(file: Path) -> Path:
     if stat.S_ISREG(file.stat().st_mode):
         return file
     raise InputError(f"{file} is not a regular file: remove it from the folder, or save its data to a file")
-
-
-def _kind(name: str) -> Kind | None:
-    return KINDS.get(Path(name.lower().removesuffix(".gz")).suffix)
 
 
 def _lines(path: Path, kind: Kind | None, columns: Columns, limit: int) -> Iterator[Line]:
@@ -194,8 +186,8 @@ def recognised(
     empty = InputError(Reason(f"{path} is empty", "empty-file", name=path.name))
     if path.is_file() and not path.stat().st_size:
         raise empty
-    if kind := _kind(path.name):
-        kind = cast(Kind, real_kind(path, kind))
+    if kind := kind_of(path.name):
+        kind = real_kind(path, kind)
     lines = _lines(path, kind, columns, limit)
     if kind:
         return kind, lines
@@ -216,12 +208,19 @@ def _read_file(
 ) -> Records:
     if kind == "text":
         return _until_damage(_read_text(path, lines, limit, name))
-    if kind == "xlsx":
-        return read_xlsx(path, columns, limit)
+    if kind == "references":
+        return _until_damage(read_references(path, lines, columns, limit))
     if kind == "asreview":
         return asreview.read_project(path, columns, lambda inner, how: numbered_records(inner, how, limit))
-    read = {"jsonl": read_jsonl, "csv": read_csv, "tsv": read_tsv, "references": read_references}[kind]
-    return _until_damage(read(path, lines, columns, limit))
+
+    def read(how: Columns) -> Records:
+        if kind == "xlsx":
+            return read_xlsx(path, how, limit)
+        given = lines if how is columns else _lines(path, kind, how, limit)
+        readers = {"jsonl": read_jsonl, "csv": read_csv, "tsv": read_tsv}
+        return _until_damage(readers[kind](path, given, how, limit))
+
+    return or_guessed(path, columns, read)
 
 
 def _until_damage(records: Records) -> Records:

@@ -13,8 +13,9 @@ Role = Literal["id", "title", "text", "date", "url", "author", "language"]
 
 NAMES: dict[Role, str] = {
     "id": r"_?id|.*[_ -]id|uuid|guid|key|nr|no|num(mer|ero|éro)?|number|kennung",
-    "title": r"title|titel|titre|t[ií]tulo|headline|heading|schlagzeile|überschrift|subject|betreff",
-    "text": r"(full[_ -]?)?text|texte|texto|body|contents?|inhalt|contenu|contenido|message|nachricht|tweet|post|"
+    "title": r"title|titel|titre|t[ií]tulo|headline|heading|schlagzeile|überschrift|subject|betreff|claim|statement|"
+    r"behauptung|aussage|affirmation|afirmaci[oó]n",
+    "text": r"(full|.*[_ -])?text|texte|texto|body|contents?|inhalt|contenu|contenido|message|nachricht|tweet|post|"
     r"beitrag|description|beschreibung|abstract|summary|caption",
     "date": r"date.*|.*[_ -](date|at|time|on)|datum|fecha|time(stamp)?|zeit|created|published|day|tag|veröffentlicht.*",
     "url": r"url|link|uri|href|permalink|.*[_ -](url|link)|adresse|web",
@@ -88,7 +89,9 @@ def guess_roles(table: Mapping[str, Sequence[str]]) -> dict[str, Role]:
 
 
 def _is_id(column: Column) -> bool:
-    values = column.values
+    values, name = column.values, column.name.strip().lower()
+    if ALIEN.fullmatch(name):
+        return False
     sound = all(v and len(v) <= 200 and v.isprintable() and " " not in v for v in values)
     return bool(values) and sound and len(set(values)) == len(values) and not column.mostly(URL.fullmatch)
 

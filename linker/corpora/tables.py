@@ -60,17 +60,18 @@ def read_tsv(path: Path, lines: Iterable[Line], columns: Columns, limit: int = M
     rows = tsv_rows(lines, limit)
     start = list(islice(rows, 2))
     rows = chain(start, rows)
-    if (
-        not columns.to_remember()
-        and not columns.header_row
-        and _lack_header([fields for _, _, fields in start])
-    ):
+    if lacks_header([fields for _, _, fields in start], columns):
         return _records(path, rows, ["id", "text"], columns)
     return documents(path, rows, columns)
 
 
-def _lack_header(first_two: Sequence[list[str] | str]) -> bool:
-    """Return whether two lines have two fields each, and their first fields differ only in the digits (q1, q2)."""
+def lacks_header(first_two: Sequence[list[str] | str], columns: Columns) -> bool:
+    """Return whether two lines have two fields each, and their first fields differ only in the digits (q1, q2).
+
+    If `columns` names columns or a header, there is one.
+    """
+    if columns.to_remember() or columns.header_row:
+        return False
     if not all(isinstance(fields, list) and len(fields) == 2 for fields in first_two):
         return False
     ids = {fields[0] for fields in first_two}

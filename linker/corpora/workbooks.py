@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import warnings
 import zipfile
 from collections.abc import Iterator
@@ -33,7 +34,7 @@ MAX_PART = 1 << 30  # bytes of one unpacked part of a workbook: the shared texts
 
 
 def read_xlsx(path: Path, columns: Columns, limit: int = MAX_LINE) -> Records:
-    """Read the sheet that `columns` names, or the first one: numbers stay numbers, dates become ISO 8601.
+    """Read the sheet that `columns` names, or the first with records: numbers stay numbers, dates become ISO 8601.
 
     Empty cells are left out of the metadata, empty rows are skipped. Raises InputError if the file is not a workbook,
     or lacks the sheet or a column.
@@ -77,7 +78,7 @@ def _document(
 def sheet_rows(path: Path, sheet: str | None = None) -> Iterator[tuple[int, list[Value]]]:
     """Yield the non-empty rows, each with its number from 1. Raises InputError as `read_xlsx` does."""
     with _opened(path) as book:
-        chosen = book[_sheet(path, book.sheetnames, sheet)]
+        chosen = book[_sheet(path, book, sheet)]
         chosen.reset_dimensions()  # the dimensions stated in a file may be wrong
         for number, cells in enumerate(chosen.iter_rows(values_only=True), start=1):
             values = [_value(cell) for cell in cells]
@@ -85,10 +86,10 @@ def sheet_rows(path: Path, sheet: str | None = None) -> Iterator[tuple[int, list
                 yield number, values
 
 
-def sheet_names(path: Path) -> list[str]:
-    """Return the names of a workbook's worksheets. Raises InputError if the file is not a workbook."""
+def sheet_names(path: Path) -> tuple[str, list[str]]:
+    """Return the sheet that is read unless another one is named, and all sheets. Raises InputError like `read_xlsx`."""
     with _opened(path) as book:
-        return [sheet.title for sheet in book.worksheets]
+        return _sheet(path, book, None), [sheet.title for sheet in book.worksheets]
 
 
 @contextlib.contextmanager
@@ -125,12 +126,24 @@ def _check_sizes(path: Path, file: Any) -> None:
     file.seek(0)
 
 
-def _sheet(path: Path, names: list[str], wanted: str | None) -> str:
+def _sheet(path: Path, book: Any, wanted: str | None) -> str:
+    """Return the wanted sheet or, if it is None, the first one with a record below its header, else the first."""
+    names: list[str] = [sheet.title for sheet in book.worksheets]
     if not names:
         raise InputError(f"{path} holds no sheet of cells")
-    if wanted is not None and wanted not in names:
+    if wanted is None:
+        return next((name for name in names if _has_records(book[name])), names[0])
+    if wanted not in names:
         raise InputError(f"{path} has no sheet {wanted!r}: it has {', '.join(names)}")
-    return names[0] if wanted is None else wanted
+    return wanted
+
+
+def _has_records(sheet: Any) -> bool:
+    sheet.reset_dimensions()
+    filled = (
+        row for row in sheet.iter_rows(values_only=True) if any(value not in (None, "") for value in row)
+    )
+    return len(list(itertools.islice(filled, 2))) == 2
 
 
 def _value(cell: Any) -> Value:

@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from linker.base.errors import InputError
+from linker.base.errors import InputError, UsageError
 from linker.base.options import Opt
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ Method = Literal["hapax", "dictionary", "pivot", "cascade", "encoder", "auto"]
 Passages = Literal["pooled", "max", "mean", "align"]
 TopicLearning = Literal["variational", "gibbs"]
 Cardinality = Literal["one-to-one", "many-to-one", "one-to-many", "many-to-many"]  # pages to their targets
+TABLES, RUNS = (".csv", ".xlsx", ".jsonl"), ("", ".run", ".txt", ".trec")  # suffixes of the files of links
 LEARN = ("auto", "cascade")  # the methods that learn
 KNOWN, CHOICE, OUTPUT, TWO = "What is known", "Which links", "Output", "Two languages"
 Languages = Annotated[str | None, Opt(
@@ -143,6 +144,14 @@ class LinkOptions(Options):
         metavar="LOW HIGH")] = (0.1, 0.9)
     columns: "Columns | None" = None
     progress: "Progress | None" = None
+
+    def __post_init__(self) -> None:
+        """Raise UsageError if the name of `out` belongs to another kind of file."""
+        if self.out is not None and Path(self.out).suffix.lower() not in TABLES + RUNS:
+            raise UsageError(
+                f"`out` {self.out}: the name of a table of links ends in {', '.join(TABLES)}, that of a run in "
+                f"{', '.join(filter(None, RUNS))}, or it has no suffix"
+            )
 
     @property
     def cardinality(self) -> Cardinality | None:

@@ -12,8 +12,10 @@ from indexes.address import Address
 from indexes.interface import Document
 from indexes.store import manifest as manifests
 from linker.base.errors import InputError
+from linker.base.files import STDIO
 from linker.base.logs import logger
-from linker.corpora import BadLine, Columns
+from linker.corpora import BadLine, Columns, datasets
+from linker.corpora.guessing import describe
 from linker.corpora.languages import CODES, LISTS, guess_language, script_language
 from linker.crosslingual.pages.pages import Pages, language_of, pages_from, read_documents, report_skipped
 from linker.engine.engine import Engine
@@ -50,6 +52,12 @@ def is_index(path: Path) -> bool:
     return Address.of(path) is not None or (path / manifests.NAME).is_file()
 
 
+def check_exists(path: Path) -> None:
+    """Raise InputError if `path` names neither a file or folder nor an index, a data set or stdin."""
+    if not (path.exists() or path == STDIO or is_index(path) or datasets.is_name(path)):
+        raise InputError(f"no such file or folder: {path}")
+
+
 def side_of(path: Path, code: str | None, columns: Columns | None, encoder: str | None = None) -> Side:
     """Read a side. Raises the same InputErrors as `read_documents`, IndexesError if an index cannot be opened."""
     if is_index(path):
@@ -60,6 +68,8 @@ def side_of(path: Path, code: str | None, columns: Columns | None, encoder: str 
         name = engine.collection.manifest.analysis.language
         side = Side(path, documents, code or CODES.get(name, UNKNOWN), engine)
     else:
+        if words := describe(path, columns or Columns()):
+            logger.info(words)
         found, skipped = read_documents(path, columns)
         side = Side(path, found, code or language_of(path, found), None, skipped)
         report_skipped(skipped)

@@ -22,8 +22,8 @@ from linker.base.errors import InputError
 from linker.base.files import path_text
 from linker.base.options import takes, values
 from linker.corpora import Columns
+from linker.corpora.guessing import in_header
 from linker.corpora.identity import identity
-from linker.corpora.previews import in_header
 from linker.corpora.vectors import GivenVectors, read_vectors
 from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder

@@ -13,7 +13,7 @@ from typing import BinaryIO
 from indexes.disk.writing import NO_LINKS, sync
 from indexes.errors import Reason
 from linker.base.errors import InputError
-from linker.corpora.reading import KINDS
+from linker.corpora.dialects import kind_of
 from linker.review.project import Project
 
 SUFFIXES = (".csv", ".tsv", ".xlsx", ".jsonl", ".ndjson", ".json", ".ris", ".nbib", ".asreview")
@@ -109,8 +109,8 @@ def remove(project: Project, name: str) -> None:
 
 
 def is_table(path: Path) -> bool:
-    """Return whether a file is a table, to which columns can be added; RIS, NBIB and ASReview projects are not."""
-    return KINDS.get(Path(path.name.removesuffix(".gz")).suffix) not in ("references", "asreview")
+    """Return whether columns can be added to a file's rows: RIS, NBIB and ASReview projects have no rows."""
+    return kind_of(path.name) not in ("references", "asreview")
 
 
 def stored(project: Project) -> list[Path]:

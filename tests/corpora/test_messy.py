@@ -16,8 +16,8 @@ from linker.cli import app
 from linker.corpora import Columns, preview, read_corpus, read_queries
 from linker.corpora.dates import date_formats, iso_date
 from linker.corpora.dialects import guess_encoding
-from linker.corpora.previews import trial
 from linker.corpora.records import BadLine
+from linker.corpora.trials import trial
 from linker.engine.building import add
 from tests.helpers import linker
 
@@ -52,14 +52,13 @@ def test_rows_above_the_header_are_left_out(tmp_path: Path) -> None:
     assert texts(seen.path, seen.guess()) == ["rain", "the river"]
 
 
-def test_the_header_row_is_named_on_the_command_line(tmp_path: Path) -> None:
+def test_the_header_row_is_guessed_on_the_command_line_as_on_the_page(tmp_path: Path) -> None:
     path = write(tmp_path / "titled.csv", TITLED)
-    failed = linker("index", "build", path, "--out", tmp_path / "i", check=1)
+    done = linker("index", "build", path, "--out", tmp_path / "i")
+    assert f"{path}: columns separated by semicolon, column names in row 4" in done.stderr
+    assert "2 documents added" in done.stdout
+    failed = linker("index", "add", tmp_path / "i", path, "--header-row", "5", check=1)
     assert "--header-row" in failed.stderr
-    assert (
-        "2 documents added"
-        in linker("index", "build", path, "--out", tmp_path / "i", "--header-row", "4").stdout
-    )
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "mac_roman", "utf-8", "utf-16"])

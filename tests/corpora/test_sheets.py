@@ -20,8 +20,8 @@ from linker.base.errors import InputError
 from linker.corpora import BadLine, Columns, columns_of, preview, read_corpus
 from linker.corpora.dates import FORMATS, date_formats, iso_date
 from linker.corpora.dialects import guess_delimiter, guess_encoding
+from linker.corpora.guessing import describe
 from linker.corpora.identity import identity
-from linker.corpora.previews import describe
 from linker.corpora.roles import Role
 from tests.helpers import linker
 
@@ -399,7 +399,6 @@ def test_a_build_says_what_it_guessed_and_takes_what_it_is_told(write: Write, tm
         ("id,headline,text", Document("1", "c", "2")),
         ("ID,Tweet,Text", Document("1", "c", "", {"Tweet": "2"})),
         ("id,Tweet,Message", None),  # two are likely
-        ("user_id,id_2,text", None),  # none is
     ],
 )
 def test_the_only_likely_name_stands_for_a_missing_usual_one(
@@ -418,3 +417,40 @@ def test_the_only_likely_name_stands_for_a_missing_usual_one(
         usual = [role in header.split(",") for role in ("id", "title", "text")]
         assert named == [not is_usual and (role != "title" or bool(document.title))
                          for role, is_usual in zip(("id", "title", "text"), usual, strict=True)]  # fmt: skip
+
+
+CLAIMS = [
+    ["claim", "checked text"],
+    ["The dam broke", "No dam broke: the water came from the hills"],
+    ["Schools stay shut", "All schools are open again, says the ministry"],
+]
+
+
+def test_columns_with_odd_names_are_guessed_from_the_content(write: Write, tmp_path: Path) -> None:
+    content = "\n".join(",".join(f'"{cell}"' for cell in row) for row in CLAIMS)
+    lines = "\n".join(json.dumps(dict(zip(CLAIMS[0], row, strict=True))) for row in CLAIMS[1:])
+    cover = [["Checks of 2026"]]
+    book = openpyxl.Workbook()
+    book.active.title = "cover"
+    for name, rows in (("cover", cover), ("checks", CLAIMS)):
+        sheet = book.active if name == "cover" else book.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+    book.save(tmp_path / "c.xlsx")
+    files = [write("c.csv", content.encode()), write("c.jsonl", lines.encode()), tmp_path / "c.xlsx"]
+    for path in files:
+        assert [(d.title, d.text) for d in good(path)] == [(row[0], row[1]) for row in CLAIMS[1:]]
+        notes = describe(path, Columns())
+        assert "ids made from the content, title from 'claim', text from 'checked text'" in notes
+        assert ("sheet 'checks'" in notes) == (path.suffix == ".xlsx")
+        seen = preview(path)
+        assert (seen.column("title"), seen.column("text")) == ("claim", "checked text")
+
+
+def test_a_user_is_no_id_and_rows_without_a_header_are_no_names(write: Write) -> None:
+    path = write("c.csv", b"user_id,text\n1,rain in town\n2,the river rose\n")
+    assert [d.metadata for d in good(path)] == [{"user_id": "1"}, {"user_id": "2"}]
+    assert describe(path, Columns()).endswith("ids made from the content")
+    for content in (b"17,rain in the town\n18,the river rose\n", b"a,b\n1,2\n"):
+        with pytest.raises(InputError, match="no column"):
+            list(read_corpus(write("n.csv", content)))

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from indexes.dtypes import Float32Array
-from linker.base.errors import InputError
+from linker.base.errors import InputError, UsageError
 from linker.cli.commands import linking as commands
 from linker.crosslingual.methods import METHODS
-from linker.crosslingual.options import Method
+from linker.crosslingual.options import LinkOptions, Method
 from linker.crosslingual.runs import linked
 from linker.crosslingual.scoring.dense import chunks, encode_pages
 from linker.crosslingual.task import Task, read_links
@@ -301,5 +301,18 @@ def test_a_table_without_its_columns_is_explained_with_the_options(raw: Path, tm
     for command in (("align", raw / "q", table, table), ("bucc", "dictionary", table, raw / "q")):
         said = fails(*command, "--out", out)
         assert "no column _id or id" in said and said.rstrip().endswith("rename one in the file")
-    said = fails("link", table, table, "--out", out)
+    said = fails("link", table, table, "--out", tmp_path / "out.run")
     assert "(--id-column, --text-column, --title-column)" in said and "--header-row" in said
+
+
+def test_a_missing_side_is_said_before_the_other_is_read(raw: Path, tmp_path: Path) -> None:
+    pages = tmp_path / "pages.csv"
+    pages.write_text("this is read only later\n", encoding="utf-8")
+    assert "no such file or folder: nowhere" in fails("link", pages, "nowhere", "--out", tmp_path / "r")
+
+
+def test_a_name_of_another_kind_of_file_is_wrong_usage(raw: Path, tmp_path: Path) -> None:
+    done = linker("link", raw / "p", raw / "p", "--out", tmp_path / "links.docx", check=2)
+    assert ".csv, .xlsx, .jsonl" in done.stderr and ".run, .txt, .trec" in done.stderr
+    with pytest.raises(UsageError, match=r"links\.docx"):
+        LinkOptions("a", "b", out="links.docx")

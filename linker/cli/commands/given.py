@@ -9,6 +9,7 @@ from pathlib import Path
 from indexes.hybrid import OnFailure
 from linker.base.errors import InputError
 from linker.corpora import Query, read_queries
+from linker.crosslingual.options import TABLES
 from linker.crosslingual.sides import judged_between, links_between
 from linker.engine.engine import Engine
 from linker.evaluation.reading.judgements import merged_qrels
@@ -18,7 +19,6 @@ from linker.review.importing.readers import read_records
 Paths = str | Path | Sequence[str | Path]
 Queries = Paths | Mapping[str, str]
 Judgements = Paths | Mapping[str, Mapping[str, float]]
-TABLES = (".csv", ".xlsx", ".jsonl")  # known links as a table; other files are qrels
 SOURCES = (*NAMES["seed"], "source", "qid", "query_id", "query-id", "post", "post_id", "id1")
 TARGETS = (*NAMES["id"], "target", "doc_id", "docid", "corpus-id", "article", "article_id", "id2")
 

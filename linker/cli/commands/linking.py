@@ -15,7 +15,7 @@ from linker.base.progress import listening
 from linker.cli.commands.given import known_links, paths
 from linker.crosslingual.lexicon.queries import is_source, store
 from linker.crosslingual.linking import LinkOutcome, Links, link_sides, sides_of
-from linker.crosslingual.options import LEARN, LinkOptions
+from linker.crosslingual.options import LEARN, TABLES, LinkOptions
 from linker.crosslingual.pages.pages import dictionary_of
 from linker.crosslingual.ranking.saved import check_writable, save
 from linker.crosslingual.sides import UNKNOWN, Side, is_index
@@ -40,7 +40,7 @@ def link(options: LinkOptions) -> Links:
     tables are to be read. Raises InputError if a file cannot be read, or the method lacks an input that it needs.
     """
     o, path = options, None if options.out is None else Path(options.out)
-    table = path is not None and path.suffix.lower() in PAIRS
+    table = path is not None and path.suffix.lower() in TABLES
     _check(o, table)
     with listening(o.progress):
         first, second = sides_of(o)

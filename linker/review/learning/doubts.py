@@ -59,8 +59,8 @@ def _looks(tags: Sequence[str]) -> int:
     return sum(look in tags or look + CHANGED in tags for look in LOOKS)
 
 
-def doubted(judged: Sequence[Judgement], scores: Mapping[tuple[str, str], float]) -> list[Doubt]:
-    """Return the verdicts that deserve another look, those most probably wrong first.
+def doubted(judged: Sequence[Judgement], scores: Mapping[tuple[str, str], float]) -> list[Doubt] | None:
+    """Return the verdicts that deserve another look, those that are most probably wrong first; None if too few exist.
 
     These are, of the documents judged relevant, the least probable ones, until the expected share of wrong verdicts
     among the others is at most WRONG, and of the other documents, those with a probability above MISSED. A verdict that
@@ -69,7 +69,7 @@ def doubted(judged: Sequence[Judgement], scores: Mapping[tuple[str, str], float]
     known = [j for j in judged if (j.seed, j.id) in scores]
     said = np.array([j.relevant for j in known], dtype=bool)
     if _is_few(said):
-        return []
+        return None
     votes = np.array([[sum(v), len(v) - sum(v)] for v in map(verdicts, known)], dtype=np.float64)
     p = probabilities(votes, np.array([scores[j.seed, j.id] for j in known]))
     wrong, is_open = np.where(said, 1 - p, p), np.array([_looks(j.tags) < len(LOOKS) for j in known])

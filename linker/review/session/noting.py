@@ -48,7 +48,7 @@ def facts_of(review: Review) -> dict[str, Any]:
         "most": None if stop.left is None else progress.found + stop.left, "ahead": progress.ahead,
         **by_name(progress.total), "price": progress.price,
         "languages": [asdict(counts) for counts in review.languages()],
-        "doubts": [_doubt(doubt) for doubt in review.doubts()],
+        "doubts": [_doubt(doubt) for doubt in review.doubts() or ()],
     }  # fmt: skip
 
 

@@ -241,8 +241,8 @@ class Review(Reading):
                 return {(j.seed, j.id): j.probability for j in judged if j.probability is not None}
             return chances(judged, self._scores(judged))
 
-    def doubts(self) -> list[Doubt]:
-        """Return the verdicts that deserve another look, those most probably wrong first.
+    def doubts(self) -> list[Doubt] | None:
+        """Return the verdicts that deserve another look, those that are most probably wrong first; None: too few exist.
 
         They are based on the same scores as `chances`.
         """

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from starlette.datastructures import FormData
 
@@ -15,9 +16,8 @@ from linker.base.errors import InputError, LinkerError
 from linker.corpora import Columns, Preview, columns_of, preview
 from linker.corpora.dates import EITHER, ISO
 from linker.corpora.dialects import UnknownEncodingError, check_delimiter, check_encoding
-from linker.corpora.previews import Trial, trial
 from linker.corpora.roles import Role
-from linker.corpora.workbooks import sheet_names
+from linker.corpora.trials import Trial, trial
 from linker.review.project import Project
 from linker.review.uploads import stored
 from linker.server.page.rendering import message
@@ -145,27 +145,20 @@ def _written(seen: Preview) -> tuple[str, ...]:
 def look(path: Path, how: Mapping[str, str] | None = None) -> tuple[Preview, str]:
     """Return a file's content, and a note if its encoding is uncertain; `how` holds the user's choices.
 
-    For a workbook: the named sheet, or the first one with records. Raises InputError or another LinkerError.
+    Raises InputError or another LinkerError.
     """
     how = how or {}
     row, delimiter, encoding = how.get("header_row", ""), how.get("delimiter", ""), how.get("encoding", "")
-    options = {
+    options: dict[str, Any] = {
+        "sheet": how.get("sheet") or None,
         "header_row": int(row) if row.isdecimal() and int(row[:6]) > 0 else None,
         "delimiter": check_delimiter(delimiter) if delimiter else None,
         "encoding": check_encoding(encoding) if encoding else None,
     }
-    sheet = how.get("sheet") or None
     try:
-        return preview(path, sheet=sheet, **options), ""  # type: ignore[arg-type]  # each has its own type
+        return preview(path, **options), ""
     except UnknownEncodingError:
-        return preview(path, sheet=sheet, **{**options, "encoding": "cp1252"}), DOUBTFUL  # type: ignore[arg-type]
-    except LinkerError:
-        for name in sheet_names(path)[1:] if sheet is None and path.suffix == ".xlsx" else ():
-            try:
-                return preview(path, sheet=name, **options), ""  # type: ignore[arg-type]
-            except LinkerError:
-                continue
-        raise
+        return preview(path, **options | {"encoding": "cp1252"}), DOUBTFUL
 
 
 def as_date(form: str) -> str:

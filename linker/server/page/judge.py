@@ -14,7 +14,7 @@ from linker.review.session.together import made_together
 from linker.server.errors import MEANWHILE
 from linker.server.page.judging import beginning, group, saw, seed_of, seen, shown
 from linker.server.page.matching import is_rows
-from linker.server.page.progress import is_due, stop_page
+from linker.server.page.progress import doubts_of, is_due, stop_page
 from linker.server.page.rendering import address, go, is_swap, message, page, translate
 from linker.server.page.reviews import InReview, Reader, Short
 from linker.server.page.sessions import Session
@@ -93,14 +93,9 @@ def write_criteria(request: Request, opened: InReview, criteria: Text = "") -> R
 @router.get("/doubts", name="doubts")
 def list_doubts(request: Request, opened: InReview) -> Response:
     """List the verdicts that are probably wrong; each can be kept or changed here."""
-    of = opened.ledger.judgements()
-    found = opened.once("doubts", of, opened.review.doubts)
-    if opened.review.settings.double:  # reviewers judge blind, so each sees only their own verdicts
-        found = [d for d in found if d.judgement.reviewer == request.state.session.reviewer]
-    entries = [(d, _line(opened, d.judgement.id), seed_of(opened, d.judgement.seed)) for d in found]
-    progress = opened.review.progress()
-    few = min(progress.found, progress.read - progress.found - progress.maybe) < LEAST
-    values = {"entries": entries, "few": LEAST if few else 0}
+    found = doubts_of(request, opened)
+    entries = [(d, _line(opened, d.judgement.id), seed_of(opened, d.judgement.seed)) for d in found or ()]
+    values = {"entries": entries, "few": LEAST if found is None else 0}
     return page(request, "doubts.html", values, project=opened.project)
 
 

@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from linker.review.interface import Progress
 from linker.review.language import ReaderLanguage
+from linker.review.learning.doubts import Doubt
 from linker.review.ledger import Entry
 from linker.review.rows.states import counts
 from linker.review.session import note_of, note_of_rows
@@ -157,13 +158,21 @@ def _occasion(opened: Opened, progress: Progress) -> str:
     return f"audited {progress.found} {opened.ledger.settings.get('audit_now')}"
 
 
+def doubts_of(request: Request, opened: Opened) -> list[Doubt] | None:
+    """Return the verdicts for a second look; if reviewers judge blind, this reader's. None: too few were judged."""
+    found = opened.once("doubts", opened.ledger.judgements(), opened.review.doubts)
+    if found is None or not opened.review.settings.double:
+        return found
+    return [doubt for doubt in found if doubt.judgement.reviewer == request.state.session.reviewer]
+
+
 def stop_page(request: Request, opened: Opened, last: object = None) -> Response:
     """Return the page of choices; `last` is the last judgement, which can be undone here too."""
     review = opened.review
     progress = review.progress()
     values = {
         "progress": progress, "settings": review.settings, "unread": progress.population - progress.read,
-        "enough": review.enough(), "offer": review.offer(), "doubts": len(review.doubts()),
+        "enough": review.enough(), "offer": review.offer(), "doubts": len(doubts_of(request, opened) or ()),
         "note": note_of(review), "confidence": 1 - review.settings.rule_options.get("alpha", 0.05),
         "last": last,
     }  # fmt: skip

@@ -58,7 +58,7 @@ PLACES = (
     Place(
         message("Files"),
         (("project", message("Files")), ("seeds", message("Seeds"))),
-        ("setup", "job"),
+        ("setup",),
         needs_index=False,
     ),
     Place(message("Judge"), (("judge", message("Judge")),), ("rows", "judged", "doubts")),
@@ -76,6 +76,8 @@ PLACES = (
     ),
     Place(message("Settings"), (("settings", message("Settings")),)),
 )
+# The page on which a job of a review is started and whose place its progress shows.
+PAGE_OF_JOB = {"index": "project", "map": "map", "match": "judge", "group": "groups"}
 NOT_READY = message("Add files first: there are no documents yet.")
 
 
@@ -151,6 +153,10 @@ def static(name: str) -> str:
 def _places(request: Request, project: Project) -> list[dict[str, Any]]:
     """Return a review's places: title, path, whether it is current, why it cannot be used yet, and pages of each."""
     text, here = translate(request).text, request.url.path
+    if here == address(request, "job", project=project.key):
+        here = address(
+            request, PAGE_OF_JOB.get(request.query_params.get("task", ""), "project"), project=project.key
+        )
     found = []
     for place in PLACES:
         paths = [address(request, route, project=project.key) for route, _ in place.pages]

@@ -28,7 +28,7 @@ from linker.server.jobs.keeper import Standing
 from linker.server.page import running
 from linker.server.page.files import ASKED, ROLES, Upload, as_date, uploads_of
 from linker.server.page.projects import Name, row_of
-from linker.server.page.rendering import go, message, page, translate
+from linker.server.page.rendering import PAGE_OF_JOB, go, message, page, translate
 from linker.server.page.reviews import InProject, shelf_of
 
 router = APIRouter()
@@ -199,6 +199,7 @@ def progress(request: Request, project: InProject, task: str = "index") -> Respo
     if job is None or job.state in ("done", "cancelled"):
         return _after(request, project, task)
     values = {"job": job, "task": task, "told": told(job, translate(request)), "share": job.step.share}
+    values["back"] = "setup" if task == "index" else PAGE_OF_JOB[task]
     return page(request, "job.html", values, project=project, error=job.error)
 
 
@@ -235,7 +236,7 @@ def cancel(request: Request, project: InProject, task: str = "index") -> Respons
 
 def _after(request: Request, project: Project, task: str) -> Response:
     """Go to the page that follows a job: the first document, if it was the first job of a review with seeds."""
-    route = {"map": "map", "match": "judge", "group": "groups"}.get(task, "project")
+    route = PAGE_OF_JOB.get(task, "project")
     if task == "index" and project.ready and (row := row_of(project)).seeds and not (row.judged or row.none):
         route = "judge"
     return go(request, route, project)

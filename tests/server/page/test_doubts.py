@@ -3,9 +3,12 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from linker.engine.building import BuildOptions, build
 from linker.engine.engine import Engine
 from linker.review.interface import Candidate, Seed
+from linker.review.learning.doubts import Doubt
 from linker.review.ledger import Ledger
 from linker.review.project import Workspace
 from linker.review.session import Review
@@ -84,3 +87,32 @@ def test_too_few_verdicts_are_said_to_be_too_few(tmp_path: Path) -> None:
         page = browser.get(DOUBTS).text
     assert "at least 5 verdicts of each kind" in page
     assert "No verdict stands out" not in page
+
+
+def test_verdicts_count_only_if_they_are_scored(tmp_path: Path) -> None:
+    judged(tmp_path, set())
+    with Ledger(tmp_path / "floods" / "review.sqlite") as ledger:
+        ledger.set("unit", "pairs")  # without a calibration, pairs have no probability
+    with client(tmp_path) as browser:
+        assert "at least 5 verdicts of each kind" in browser.get(DOUBTS).text
+
+
+def test_second_looks_are_found_once_for_the_same_judgements(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged(tmp_path)
+    asked = list[str]()
+    doubts = Review.doubts
+
+    def counted(review: Review) -> list[Doubt] | None:
+        asked.append("")
+        return doubts(review)
+
+    monkeypatch.setattr(Review, "doubts", counted)
+    with client(tmp_path) as browser:
+        for path in ("/p/floods/stop", DOUBTS, "/p/floods/stop"):
+            browser.get(path)
+        assert len(asked) == 1
+        browser.post(DOUBTS, data=form(browser.get(DOUBTS).text, "/doubts") | {"verdict": "not"})
+        browser.get("/p/floods/stop")
+    assert len(asked) == 2
