@@ -40,7 +40,9 @@ def train(
         print(ready.text_of(show), end="")
         return
     if config is None:
-        raise typer.BadParameter(f"name a CONFIG.toml or a built-in configuration: {', '.join(ready.names())}")
+        raise typer.BadParameter(
+            f"name a CONFIG.toml or a built-in configuration: {', '.join(ready.names())}"
+        )
     from linker.cli.commands.training import is_first
     from linker.cli.commands.training import train as run
 
