@@ -17,7 +17,22 @@ Method = Literal["hapax", "dictionary", "pivot", "cascade", "encoder", "auto"]
 Passages = Literal["pooled", "max", "mean", "align"]
 TopicLearning = Literal["variational", "gibbs"]
 Cardinality = Literal["one-to-one", "many-to-one", "one-to-many", "many-to-many"]  # pages to their targets
-TABLES, RUNS = (".csv", ".xlsx", ".jsonl"), ("", ".run", ".txt", ".trec")  # suffixes of the files of links
+TABLES = (".csv", ".xlsx", ".jsonl")  # suffixes of tables of links; other files of links are TREC runs
+# Suffixes of files that would not open if they held a run.
+FOREIGN = (
+    ".doc",
+    ".docx",
+    ".htm",
+    ".html",
+    ".json",
+    ".md",
+    ".ods",
+    ".odt",
+    ".parquet",
+    ".pdf",
+    ".xls",
+    ".xml",
+)
 LEARN = ("auto", "cascade")  # the methods that learn
 KNOWN, CHOICE, OUTPUT, TWO = "What is known", "Which links", "Output", "Two languages"
 Languages = Annotated[str | None, Opt(
@@ -147,10 +162,10 @@ class LinkOptions(Options):
 
     def __post_init__(self) -> None:
         """Raise UsageError if the name of `out` belongs to another kind of file."""
-        if self.out is not None and Path(self.out).suffix.lower() not in TABLES + RUNS:
+        if self.out is not None and (suffix := Path(self.out).suffix.lower()) in FOREIGN:
             raise UsageError(
-                f"`out` {self.out}: the name of a table of links ends in {', '.join(TABLES)}, that of a run in "
-                f"{', '.join(filter(None, RUNS))}, or it has no suffix"
+                f"`out` {self.out}: links are not written as {suffix}: use {', '.join(TABLES)} for a table, or another "
+                "name, such as links.run, for a TREC run"
             )
 
     @property
