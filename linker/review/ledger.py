@@ -61,7 +61,7 @@ class Ledger:
         self._rows: dict[str, tuple[str, list[Row]]] = {}  # each table's rows as last read, with their seal
 
     def add(self, judgement: Judgement) -> Judgement:
-        """Append a judgement durably; return it with its time, now unless it has one."""
+        """Append a judgement durably; return it with its time, which is now unless it has one."""
         return self.add_all([judgement])[0]
 
     def add_all(self, judgements: Iterable[Judgement]) -> tuple[Judgement, ...]:
