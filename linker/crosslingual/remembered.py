@@ -62,8 +62,8 @@ def with_model(task: Task, method: str, solve: Callable[[Task], LinkingResult]) 
     if not known.any() and not len(taken):
         return solve(task)
     logger.info(
-        f"the model knows {known.sum():,} of the {len(known):,} links in `train`, which add nothing new, and "
-        f"{len(taken):,} targets of pages that are not here, which are not linked to other pages"
+        f"the model knows {known.sum():,} of the {len(known):,} links in `train`, which are not learned again, and "
+        f"{len(taken):,} targets of pages that are not in this run, which are not linked to other pages"
     )
     part = _without(task, known, taken)
     return part.whole(solve(part.task), len(task.source))
