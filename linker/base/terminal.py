@@ -1,4 +1,4 @@
-"""Shared by all packages' commands: two option types, JSON on stdout, notes and warnings on stderr."""
+"""Shared by all packages' commands: two common options, JSON on stdout, notes and warnings on stderr."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""`make demo`: the main task on a real corpus."""
+"""`make demo`: link posts with articles in a real corpus."""
 
 __all__: list[str] = []

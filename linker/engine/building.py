@@ -215,7 +215,8 @@ def _encoder(options: BuildOptions) -> Encoder | None:
 
 def _loader(options: BuildOptions) -> Callable[[], Encoder]:
     precision, compiled = options.precision, options.compiled
-    gpu = options.engine == "local" or options.worker_gpus > 0  # Ray gives GPUs to workers on request
+    # Ray's workers have no GPU unless one is requested.
+    gpu = options.engine == "local" or options.worker_gpus > 0
     return functools.partial(load_encoder, options.encoder, precision=precision, compiled=compiled, gpu=gpu)
 
 

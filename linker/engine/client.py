@@ -17,7 +17,7 @@ from indexes.hybrid import Answer, Mode, joined
 from indexes.interface import Document, Hits, UnknownIdError
 from linker.base.errors import InputError
 
-TOKEN = "LINKER_TOKEN"  # environment variable that holds the token
+TOKEN = "LINKER_TOKEN"  # environment variable with the token
 TIMEOUT = 120.0  # seconds to wait for an answer
 MOST_TEXTS, MOST_HITS = 256, 50_000  # limits per request
 PREFIX = "http://"

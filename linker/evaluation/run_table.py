@@ -1,4 +1,4 @@
-"""Several runs in one table: means by measure, with marks for the best and for differences from the first run."""
+"""Several runs in one table: means by measure; the best and significant differences from the first run are marked."""
 
 from __future__ import annotations
 

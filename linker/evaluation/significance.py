@@ -180,6 +180,6 @@ def _p_value(differences: Float64Array, observed: float) -> float:
 
 
 def _in_parts(samples: int, width: int, draw: Callable[[int], Float64Array]) -> Float64Array:
-    """Return `samples` values of `draw`, called for as many at a time as `width` random numbers each fit in memory."""
+    """Return `samples` values from `draw`, a part at a time, so that `width` random numbers per value fit in memory."""
     size = max(1, _CELLS // width)
     return np.concatenate([draw(min(size, samples - done)) for done in range(0, samples, size)])

@@ -37,7 +37,7 @@ class Agreement:
     """The agreement of two reviewers on the `both` documents that both judged ("skip" does not count).
 
     `kappa` is Cohen's κ over the verdicts relevant, not and maybe; None if the expected agreement is 1 (one verdict
-    throughout) or nothing was judged by both. `table` holds counts by (first's verdict, second's verdict).
+    throughout) or nothing was judged by both. `table` has counts by (first's verdict, second's verdict).
     """
 
     reviewers: tuple[str, str]
@@ -61,7 +61,7 @@ def agreement(
 ) -> Agreement:
     """Compare two reviewers' current verdicts on the same seed and document.
 
-    `by_document`: compare verdicts on the same document, whatever the seed, if all seeds describe one topic.
+    `by_document`: compare verdicts on the same document, whatever the seed: all seeds describe one topic.
     """
     verdicts = _by_reviewer(judgements, by_document)
     mine, theirs = verdicts.get(first, {}), verdicts.get(second, {})

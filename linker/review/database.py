@@ -29,7 +29,7 @@ LONGEST = 60.0  # maximum seconds of a transaction, including waits
 RESTORE = "restore a copy of it, or save what is left with: sqlite3 FILE .recover"
 DEFENSIVE = 1010  # SQLITE_DBCONFIG_DEFENSIVE
 # Files that this process has open, by `_place`. Closing any descriptor of such a file drops all of SQLite's locks on it
-# (POSIX); another process would then remove the log that holds the last judgements.
+# (POSIX); another process would then remove the log that contains the last judgements.
 _HELD: Counter[tuple[int, int]] = Counter()
 _OPENING = threading.RLock()  # reentrant: garbage collection may call `_release` in the thread that holds it
 PRAGMAS = ("trusted_schema = OFF", "cell_size_check = ON")

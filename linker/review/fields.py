@@ -25,7 +25,7 @@ MOST = 12  # maximum fields offered
 class MetadataField:
     """A metadata field: numbers and dates are filtered by range, a few values by choice (the most frequent first).
 
-    "undated": most values are dates, but not all, so no range is possible; `values` holds one that is not a date.
+    "undated": most values are dates, but not all, so no range is possible; `values` has one that is not a date.
     """
 
     name: str

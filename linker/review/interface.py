@@ -13,9 +13,8 @@ VERDICTS: tuple[Verdict, ...] = ("relevant", "not", "maybe", "skip")
 # How a document was reached: it was next in the order, drawn at random for the audit, from all unread ones ("audit") or
 # from those that come first in the order ("front"), found by a search outside the queue, drawn at random outside audits
 # (controls, imported random screenings), or judged elsewhere and imported (prior knowledge). Two phases are not about a
-# document that was read:
-# "row" is about a seed as a whole (without an id: no match, or decide later), and "accepted" is a link that nobody has
-# read, accepted at a promised precision.
+# document that was read: "row" is about a seed as a whole (without an id: no match, or decide later), and "accepted" is
+# a link that nobody has read, accepted at a guaranteed precision.
 Phase = Literal["queue", "audit", "front", "search", "control", "prior", "row", "accepted"]
 UNREAD: tuple[Phase, ...] = ("row", "accepted")
 RANDOM: tuple[Phase, ...] = ("audit", "control")  # the phases whose documents are drawn from all unread ones
@@ -131,13 +130,12 @@ class StopState:
 
     `estimated`: the target recall is reached by the rule's estimate, so the audit may begin. `certified`: a recall
     that was reached at the rule's confidence whatever the order was, 0 to 1, or None if nothing is certified.
-    `reason` tells the reviewer why, in a sentence or two with numbers; our rules give a `Sentence` (see
-    `linker.review.wording`), which can be shown in another language, as can the price in `Progress`. `stop`: the rule
-    asks for no more reads, either because the audit is over as well, or because the rule (a number found, a number
-    read) never claims anything. `left`: by the random reads, at most this many relevant documents are left unread, at
-    the rule's confidence; None without an audit. `audit` says what the audit found. `due`: the rule asks for an audit,
-    and for no more reads from the queue. `by_order`: the certificate that relies on the order, None before an audit has
-    drawn from the front of the order.
+    `reason` tells the reviewer why, in a sentence or two with numbers; linker's rules give a `Sentence` (see
+    `linker.review.wording`), which can be translated, as can `Progress.price`. `stop`: the rule asks for no more reads,
+    either because the audit is over as well, or because the rule (a number found, a number read) never claims anything.
+    `left`: according to the random reads, at most this many relevant documents are unread, at the rule's confidence;
+    None without an audit. `audit` says what the audit found. `due`: the rule asks for an audit, and for no more reads
+    from the queue. `by_order`: the certificate that relies on the order, None before an audit has drawn from its top.
     """
 
     estimated: bool

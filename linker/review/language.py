@@ -120,7 +120,7 @@ def _compiled(code: str) -> io.BytesIO:
 
 @functools.cache
 def language(code: str) -> ReaderLanguage:
-    """Return a language of LANGUAGES; its catalogues are read once."""
+    """Return the language with this code, a key of LANGUAGES; its catalogues are read once."""
     return ReaderLanguage(code)
 
 

@@ -129,7 +129,7 @@ def make_of_pairs(project: Project, path: Path) -> None:
             ) from None
         pairs.append(pair)
     if not pairs:
-        raise InputError(f"{path} holds no pair: there is nothing to judge")
+        raise InputError(f"{path} contains no pair: there is nothing to judge")
     _store(project, pairs, (first, second))
 
 

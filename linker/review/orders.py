@@ -113,7 +113,7 @@ class MergedOrder:
         self._by = settings.order or ("probability" if self._calibrated else "z")
         if not self._calibrated and (self._by == "probability" or settings.threshold is not None):
             raise InputError(
-                f"{engine.directory} has no calibration, so that no probability is known: fit one with "
+                f"{engine.directory} has no calibration, so P(link) is not known: fit one with "
                 "`linker calibrate`, or order by z or rank and give a score instead of a probability"
             )
         self._streams = [_Stream(number, seed) for number, seed in enumerate(seeds)]

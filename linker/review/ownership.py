@@ -1,4 +1,4 @@
-"""Which files in a review's folder are linker's: told by a mark that is written first, and by names only linker uses.
+"""Which files in a review's folder are linker's: a mark is written first, and the names are ones only linker uses.
 
 Any other file belongs to somebody else: a folder with such a file is never deleted, and links are not followed.
 """
@@ -27,7 +27,7 @@ MARK = b"linker: lock and mark of a review's folder; do not edit\n"
 LOCK, ABOUT, INDEX, UPLOADS, LINKS = "lock", "project.json", "index", "uploads", "links"
 # folder of a job in progress; if the job does not finish, the next job of its kind removes it
 UNFINISHED = ".building-"
-FOLDERS = (UPLOADS, LINKS, UNFINISHED + LINKS)  # folders of files, in addition to an index
+FOLDERS = (UPLOADS, LINKS, UNFINISHED + LINKS)  # folders in a review's folder, besides the index
 PAIRS, SOURCES, TARGETS = LINK_FILES = "pairs.jsonl", "sources.jsonl", "targets.jsonl"
 _LEDGER = re.compile(
     r"(?:(?:[a-z0-9][a-z0-9-]{0,63}\.)?review|links|groups)\.sqlite(?P<beside>-wal|-shm|-journal)?"

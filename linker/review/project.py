@@ -40,8 +40,8 @@ _KEY = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 class Project:
     """One review: its `key` (the folder's name, used in addresses), its folder, index and ledger.
 
-    A review whose index was given directly has no folder of its own: nothing can be uploaded to it. `problem` says
-    why a review cannot be used; other reviews still can.
+    A review whose index was opened directly has no folder of its own: nothing can be uploaded to it. `problem` says
+    why a review is unusable; other reviews are not affected.
     """
 
     key: str
@@ -126,7 +126,7 @@ class Workspace:
     """The directory that `linker serve DIR` opens: a folder of reviews, one review's folder, or an index."""
 
     def __init__(self, directory: Path) -> None:
-        """Open `directory`, which may be new. Raises InputError if it cannot hold reviews."""
+        """Open `directory`, which may be new. Raises InputError if it cannot contain reviews."""
         self.directory = directory
         if directory.exists() and not directory.is_dir():
             raise InputError(f"{directory} is a file: name a folder for reviews, or an index")
@@ -164,7 +164,7 @@ class Workspace:
     def create(self, name: str) -> Project:
         """Make a review's folder. Raises InputError if the name is empty, too long or taken."""
         if self._single:
-            raise InputError(f"{self.directory} holds one review: name another folder to make more")
+            raise InputError(f"{self.directory} is a single review: name another folder to make more")
         name = " ".join(name.split())
         if not name or len(name) > MAX_NAME or not name.isprintable():
             text = f"a review's name must have 1 to {MAX_NAME} printable characters: choose another one"

@@ -16,7 +16,7 @@ VERSION = 2
 
 # Entries are never changed or removed: triggers enforce this for every program that opens the file. The seal of an
 # entry is a checksum of its values and the previous seal, so that no entry can be changed, added or lost between two
-# others; `seals` holds one seal for all rows of each of the other tables.
+# others; `seals` has one seal for all rows of each of the other tables.
 SCHEMA = """
 CREATE TABLE entries (
     number INTEGER PRIMARY KEY AUTOINCREMENT,

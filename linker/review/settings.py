@@ -156,7 +156,7 @@ def _nearest(seeds: Sequence[frozenset[str]], documents: Sequence[frozenset[str]
         for word in words & weights.keys():
             for place in places[word]:
                 scores[place] += weights[word] / lengths[place]
-        # a seed that is one of the documents finds itself
+        # a seed that is itself a document would be its own nearest document
         same = [place for place in scores if documents[place] == words]
         for place in same:
             del scores[place]

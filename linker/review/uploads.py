@@ -84,7 +84,7 @@ def _place(temporary: Path, folder: Path, stem: str, suffix: str) -> Path:
         except FileExistsError:
             continue
         return path
-    raise InputError(f"{folder} holds too many files named {stem}: rename the file")
+    raise InputError(f"{folder} has too many files named {stem}: rename the file")
 
 
 def _name(temporary: Path, path: Path) -> None:

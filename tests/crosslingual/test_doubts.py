@@ -108,7 +108,7 @@ def test_mistakes_are_named_with_their_remedy(folder: Path, tmp_path: Path) -> N
     project = Workspace(tmp_path / "reviews").create("Pages")
     for content, why in (
         (b'{"seed": "a"}\n', "1: no pair with its texts"),
-        (b"", "holds no pair"),
+        (b"", "contains no pair"),
         (b"x\n", "no pair"),
     ):
         (tmp_path / "bad.jsonl").write_bytes(content)

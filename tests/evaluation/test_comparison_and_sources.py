@@ -144,7 +144,7 @@ def test_integer_ids_are_ids_and_other_numbers_are_refused() -> None:
         ({"q": {"a": 1.5}}, {"q": {"a": 1}}, "not an integer"),
         ({"q": {"a": "x"}}, {"q": {"a": 1}}, "could not convert"),
         ({"q": {"": 1}}, {"q": {"a": 1}}, "empty"),
-        ({"q": 1}, {"q": {"a": 1}}, "not a mapping"),
+        ({"q": 1}, {"q": {"a": 1}}, "expected a mapping"),
         (5, {"q": {"a": 1}}, "cannot read a int"),
         ({"q": {"a": 1}}, pd.DataFrame({"qid": ["q"], "score": [1]}), "no document column"),
         (

@@ -107,7 +107,7 @@ def test_the_same_review_gives_the_same_project(tmp_path: Path, ledger: Ledger) 
 
 
 def test_refusals_say_what_to_do(tmp_path: Path, ledger: Ledger) -> None:
-    with pytest.raises(InputError, match="name the index with `index`"):
+    with pytest.raises(InputError, match="name their index with `index`"):
         export(ledger, None, tmp_path / "x.asreview")
     with pytest.raises(InputError, match=r"must end in \.csv, \.xlsx, \.ris, \.asreview"):
         export(ledger, PAPERS, tmp_path / "x.jsonl", for_asreview=True)

@@ -204,9 +204,9 @@ def test_without_a_seed_a_topic_takes_the_likeliest_and_pairs_ask_for_one(engine
     review = review_of(engine)
     review.judge(Candidate("", "flood2", 0.0), "relevant")
     assert review.ledger.judgements()[0].seed in ("s1", "s2")
-    with pytest.raises(InputError, match="say which one"):
+    with pytest.raises(InputError, match="name the one to which"):
         review_of(engine, unit="pairs").judge(Candidate("", "flood2", 0.0), "relevant")
-    with pytest.raises(InputError, match="no seed yet"):
+    with pytest.raises(InputError, match="no seed to which"):
         Review(engine, MemoryLedger((), unit="pairs")).judge(Candidate("", "flood2", 0.0), "relevant")
 
 

@@ -97,8 +97,8 @@ def tune(
     """Choose the search setting for `measure` on the judged queries, by the rules at the top of this module.
 
     `bm25` and `dense` are the rankings [Q, depth] of the same Q queries, None if the index lacks the retriever;
-    fusion weights are in that order. `relevant` holds each query's relevant rows; −1 stands for a relevant document
-    missing from the index: it is counted but never found. Every query counts; one without relevant rows scores 0.
+    fusion weights are in that order. `relevant` has each query's relevant rows; −1 stands for a relevant document that
+    is missing from the index: it is counted but never found. Every query counts; one without relevant rows scores 0.
     `seed` divides the queries into folds; with `parameters`, BM25's parameters are chosen, too. Ties go to the
     default, then to the simpler fusion. Raises InputError if the measure is unknown, or there is no retriever or no
     relevant document.

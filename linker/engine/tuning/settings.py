@@ -17,7 +17,8 @@ from indexes.text.parameters import Bm25Parameters
 from linker.engine.tuning.measures import evaluate
 
 WEIGHTS = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1, 0.9)  # weights of the dense retriever, simplest first
-COSINE_WEIGHTS = (1.0, 0.5, 1.5, 2.0, 0.25, 0.75, 2.5, 3.0)  # of a cosine added to BM25 / its maximum
+# Weights of the cosine when it is added to BM25 scores divided by their maximum.
+COSINE_WEIGHTS = (1.0, 0.5, 1.5, 2.0, 0.25, 0.75, 2.5, 3.0)
 
 
 @dataclass(frozen=True, slots=True)

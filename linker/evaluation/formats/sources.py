@@ -85,7 +85,7 @@ def qrels_in(folder: Path) -> Path:
     splits = sorted(p for p in (folder / "qrels").glob("*.tsv*") if p.name.endswith((".tsv", ".tsv.gz")))
     test = [p for p in splits if p.name in ("test.tsv", "test.tsv.gz")]
     if not splits:
-        raise InputError(f"{folder} holds no judgements: expected qrels/test.tsv, as in BEIR")
+        raise InputError(f"{folder} has no judgements: expected qrels/test.tsv, as in BEIR")
     if not test and len(splits) > 1:
         raise InputError(f"{folder} has no test split: name one of {', '.join(map(str, splits))}")
     return (test or splits)[0]

@@ -20,7 +20,7 @@ from linker.evaluation.reading.fields import PAD, Bytes, Fields, padded
 
 PathLike = str | os.PathLike[str]
 
-_BLOCK = 1 << 21  # bytes parsed at a time, so that its arrays stay in the processor's cache
+_BLOCK = 1 << 21  # bytes parsed at a time, so that the arrays stay in the processor's cache
 _SPACE = np.zeros(256, np.bool_)
 _SPACE[[9, 10, 11, 12, 13, 32]] = True
 _TAB, _NEWLINE, _BLANK = 9, 10, 32
@@ -29,7 +29,7 @@ _TAB, _NEWLINE, _BLANK = 9, 10, 32
 def load(path: PathLike) -> Bytes:
     """Return a file's text, uint8 [n], with a final newline, no byte order mark, and `PAD` zero bytes on either side.
 
-    A name that ends in ".gz" is decompressed. Raises InputError if the file cannot be read, is empty or holds a NUL.
+    A file named *.gz is decompressed. Raises InputError if the file cannot be read, is empty or contains a NUL.
     """
     try:
         if str(path).endswith(".gz"):
@@ -70,7 +70,7 @@ def _checked(buffer: Bytes, path: PathLike) -> Bytes:
         raise InputError(f"{path}: the file is empty")
     if not all(part.min() for part in parts):
         line = int(np.count_nonzero(text[: int(np.argmin(text))] == _NEWLINE)) + 1
-        raise InputError(f"{path}:{line}: the line holds a NUL byte; is this a text file?")
+        raise InputError(f"{path}:{line}: the line contains a NUL byte; is this a text file?")
     mark = len(codecs.BOM_UTF8)
     if text[:mark].tobytes() == codecs.BOM_UTF8:
         text[:mark] = 0

@@ -64,7 +64,7 @@ def _from_mapping(value: Mapping[Any, Any], kind: str) -> Entries[Any]:
     numbers: list[Any] = []
     for topic, answers in value.items():
         if not isinstance(answers, Mapping):
-            raise InputError(f"{kind}: topic {topic!r} holds a {type(answers).__name__}, not a mapping")
+            raise InputError(f"{kind}: topic {topic!r} has a {type(answers).__name__}, expected a mapping")
         if answers:
             topics.append(topic)
             lengths.append(len(answers))
@@ -105,7 +105,7 @@ def _build(
 def _ids(values: list[Any], kind: str) -> list[str]:
     texts = [value if isinstance(value, str) else _id(value, kind) for value in values]
     if "" in texts or "\0" in "".join(texts):
-        raise InputError(f"{kind}: an id is empty or holds a NUL character")
+        raise InputError(f"{kind}: an id is empty or contains a NUL character")
     return texts
 
 

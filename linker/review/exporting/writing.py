@@ -50,7 +50,7 @@ class ExportReport:
 class _Job:
     """The input of a writer: the judgements, a function that returns their rows, and whether CSV begins with a BOM.
 
-    `short`: tables lack columns in which nothing was stored.
+    `short`: tables leave out columns in which nothing was stored.
     """
 
     judgements: Sequence[Judgement]
@@ -115,12 +115,12 @@ def _flow(
 def _for_asreview(
     judgements: Sequence[Judgement], seeds: Sequence[Seed], documents: Documents | None, path: Path
 ) -> ExportReport:
-    """Write every document with its label. Raises InputError without an index, or for a format that ASReview lacks."""
+    """Write every document with its label. Raises InputError without an index, or if ASReview lacks the format."""
     write = FOR_ASREVIEW.get(path.suffix.lower())
     if write is None:
         raise InputError(f"ASReview cannot read {path}: its name must end in {', '.join(FOR_ASREVIEW)}")
     if documents is None:
-        raise InputError("an export for ASReview holds the unread documents too: name the index with `index`")
+        raise InputError("an export for ASReview includes unread documents: name their index with `index`")
     rows = asreview.labelled(documents.documents(), judgements, seeds)
     with replacing(path) as file:
         cut = write(rows, file, path.stem)
@@ -276,7 +276,7 @@ def _columns(path: Path, *ids: str) -> tuple[str, ...]:
     """Return the ids unchanged. Raises InputError if one cannot be a column of a TREC file."""
     for id_ in ids:
         if not id_ or len(id_.split()) != 1:
-            raise InputError(f"{path}: a TREC column cannot hold the id {id_!r}: write .csv, .xlsx or .jsonl")
+            raise InputError(f"{path}: the id {id_!r} cannot be a TREC column: write .csv, .xlsx or .jsonl")
     return ids
 
 

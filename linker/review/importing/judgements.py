@@ -32,7 +32,7 @@ WORDS: dict[str, Verdict] = {
     ),
 }
 UNREAD = ("", "-1", "-1.0")  # spellings for a document that nobody has judged
-# Names that other tools give to a field; the first one that the file has counts.
+# Names that other tools use for a field; the first of them that occurs in a file is read.
 NAMES = {
     "seed": ("seed", "seed_id", "query", "topic"),
     "id": ("id", "_id", "document", "document_id", "record_id"),
@@ -85,7 +85,7 @@ def _label(path: Path, columns: Mapping[str, None], apart: Mapping[tuple[str, st
     for (one, other), line in apart.items():
         if one in present:
             raise InputError(
-                f"{path}:{line}: the columns {one!r} and {other!r} disagree: name the one that holds the verdicts "
+                f"{path}:{line}: the columns {one!r} and {other!r} disagree: name the one with the verdicts "
                 f"with `label`, such as `label` {one}"
             )
     return present[0] if present else "verdict"

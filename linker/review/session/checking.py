@@ -26,9 +26,9 @@ def with_seed(
     if unit == "topic" or len(seeds) == 1:
         return replace(candidate, seed=beside(candidate.id).seed)
     raise InputError(
-        "this review has several seeds: say which one the document belongs to"
+        "this review has several seeds: name the one to which the document belongs"
         if seeds
-        else "there is no seed yet that this could belong to: add one first"
+        else "this review has no seed to which the document could belong: add one first"
     )
 
 

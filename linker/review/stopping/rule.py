@@ -128,8 +128,7 @@ class Rule(ABC, Generic[O_co]):
         reasons = [_too_few(found, left) if few else estimate.reason, *bounds]
         if due:
             reasons.append(self._audit_next())
-        # With few found, the estimate is not published: reading ends when the bound on those left allows it, or not at
-        # all.
+        # If few were found, the estimate is not shown, and reading ends only after an audit has bounded the rest.
         stop = estimate.over or (estimate.reached and audited and not (few and left is None))
         reached = estimate.reached and not few
         return StopState(

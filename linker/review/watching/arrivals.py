@@ -150,7 +150,7 @@ class Appended:
     """The documents appended to files of JSON lines, after the last whole line at the start."""
 
     def __init__(self, paths: Iterable[Path], columns: Columns | None = None) -> None:
-        """Start at the current ends of the files, for each of which `can_read` must hold."""
+        """Start at the current ends of the files, all of which must pass `can_read`."""
         self._columns = columns or Columns()
         self._positions = {path: _end(path) for path in paths}
 

@@ -148,7 +148,7 @@ class Matcher:
         assert self._cut.precision is not None
         if answer.ranker:
             raise InputError(
-                "`precision` needs links that were held out, which a ranker does not keep: give `threshold`"
+                "`precision` needs held-out links, and a ranker has none: give `threshold` instead"
             )
         if (known := self._promises.get(answer.calibration or "")) is not None:
             return known

@@ -62,7 +62,7 @@ def test_gz_beir_and_a_byte_order_mark(tmp_path: Path) -> None:
         ),
         ("", r"run: the file is empty"),
         (" \n\n", r"run: the file is empty"),
-        ("q1 Q0 a\0b 1 2 n\n", r"run:1: the line holds a NUL"),
+        ("q1 Q0 a\0b 1 2 n\n", r"run:1: the line contains a NUL"),
     ],
 )
 def test_malformed_runs(tmp_path: Path, text: str, message: str) -> None:

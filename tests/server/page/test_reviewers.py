@@ -168,7 +168,7 @@ def test_a_search_names_the_seed_and_asks_where_there_are_several(pairs: Path, a
     assert "2: Elections</option>" in page
     asked = ana.post("/p/floods/search/judge", data=hit | {"verdict": "relevant"})
     assert asked.status_code == 400
-    assert "say which one the document belongs to" in asked.text
+    assert "to which the document belongs" in asked.text
     page = ana.post("/p/floods/search/judge", data=hit | {"verdict": "relevant", "seed": "votes"}).text
     assert '<span class="pill relevant">relevant</span> <bdi>2: Elections</bdi>' in page
     values = form(page, "/search/judge")
