@@ -27,9 +27,9 @@ class Audit:
         # numbers of audited documents, and of relevant ones among them: from the front, and from all unread ones
         self.front, self.anywhere = [0, 0], [0, 0]
         self._front_before = 0  # documents from the front in the audits before the last one
-        self.count = 0  # number of audits begun
-        self.drawn = 0  # number of documents drawn in the last audit
-        self.passed = not size  # whether the last finished audit had no find
+        self.count = 0  # audits begun
+        self.drawn = 0  # documents drawn in the last audit
+        self.passed = not size  # whether the last finished audit found no relevant document
         self.total: int | None = None  # upper bound on relevant documents, read and unread
         self.ended = 0  # documents of all audits up to the last finished one
         # Documents in the last finished audit, how many were relevant, and how many came from the front.

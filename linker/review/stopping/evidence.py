@@ -14,8 +14,9 @@ AGAIN = 1 / 6  # factor by which each find in an audit lowers the stake on no fu
 KEPT = 0.1  # minimum share of its stake that a bet keeps if a control is relevant
 # the front's share of the unread documents, and its assumed share of the relevant documents left
 FRONT, HALF = 0.05, 0.5
-BLOCK = 25  # number of audited documents drawn from all unread ones, then the same number from the front
-HEDGE = (0.25, 0.5, 0.75, 0.9)  # the other bets, by the share of its stake that each keeps after a find
+BLOCK = 25  # audited documents from anywhere, then as many from the front
+# the other bets, by the share of its stake that each keeps after a relevant document
+HEDGE = (0.25, 0.5, 0.75, 0.9)
 SHARE = (1 - FIRST / (1 - AGAIN)) / len(HEDGE)  # share of the whole stake on each of the other bets
 
 
@@ -74,8 +75,8 @@ class Bets:
     at most a tenth more reads than the exact tail of a sample of fixed size. A control, which may come early, bets so
     as to separate `total` best from `target` times `total`, so that relevant documents that were expected cost little.
 
-    With `by_order`, documents drawn from the front count, too: the bound then also assumes, whenever one is drawn while
-    `total` or more are relevant, that the front contains half of the relevant documents left. The front is the first
+    The evidence `by_order` includes documents drawn from the front: the bound then also assumes, whenever one is drawn
+    while `total` or more are relevant, that the front holds half of the relevant ones left. The front is the first
     share FRONT of the unread documents in the order, less those read from it in this audit, so that it shrinks as it is
     read.
     """
@@ -111,7 +112,7 @@ class Bets:
         self._front_reads = 0
 
     def front(self, unread: int) -> int:
-        """Return how many documents of the front are still unread in this audit."""
+        """Return how many documents are left of the front in this audit."""
         return max(front_of(unread) - self._front_reads, 0)
 
     @property

@@ -138,7 +138,7 @@ class Hypergeometric(Rule[RuleOptions]):
             self._slack = -math.inf
         elif read.relevant:
             self._starts.append(self.counts.read)
-        # A find adds one to K or, occasionally, more, in which case the bound in the class docstring is invalid.
+        # a relevant document adds one to K or, rarely, more; if more, the bound in the class docstring does not hold
         more = read.relevant and short_of(found + 1, self.target) > short
         most = short + found
         self._slack += math.log1p(-most / unread) if most < unread and not more else -math.inf
