@@ -141,7 +141,7 @@ def test_a_matrix_that_points_outside_itself_is_refused() -> None:
     for field, value in (("indptr", np.array([0, 9, 3, 9, 12], np.int32)), ("data", left.data[:-1])):
         bad = left.copy()
         setattr(bad, field, value)
-        with pytest.raises(ValueError, match="sparse matrix"):
+        with pytest.raises(ValueError, match="invalid CSR matrix"):
             PostingLists.of(bad)
 
 
