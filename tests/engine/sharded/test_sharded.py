@@ -266,7 +266,7 @@ def test_a_ranker_counts_where_all_hold_the_same(tmp_path: Path) -> None:
     Engine(a, encoder=HashEncoder()).store_ranker(pooled)
     answer = opened(a, b).search("banel deras")
     assert not answer.ranker
-    assert "ranker is left out" in answer.notes[0]
+    assert "ranker is not used" in answer.notes[0]
     Engine(b, encoder=HashEncoder()).store_ranker(pooled)
     shards = opened(a, b)
     ranked = shards.search("banel deras")
@@ -288,7 +288,7 @@ def test_lexicons_count_where_all_directories_hold_the_same(tmp_path: Path) -> N
     same, remarks = agreement.joint([(tmp_path / "a", one), (tmp_path / "b", one)])
     assert same.search == one.search and not remarks
     unlike, remarks = agreement.joint([(tmp_path / "a", one), (tmp_path / "b", other)])
-    assert not unlike.search and "the stored lexicon is left out" in remarks[0]
+    assert not unlike.search and "the stored lexicon is not used" in remarks[0]
 
 
 @pytest.mark.parametrize("static", [True, False])
