@@ -96,10 +96,10 @@ class AnyCollection(Protocol):
 
     @property
     def phrases(self) -> Phrases:
-        """The search for phrases. Raises IndexesError if BM25 is on a server."""
+        """The search for phrases. Raises BackendUnavailableError if BM25 is on a server that does not answer."""
 
     def ranking(self) -> HybridIndex:
-        """Return the retrievers, to query one by one and compare the rows of several answers."""
+        """Return both retrievers in a HybridIndex whose row numbers agree in all of its searches."""
 
     def vectors_of(self, ranking: HybridIndex, rows: RowArray) -> Float32Array:
         """Return the vectors of `rows` (int64 [...]) of `ranking`, float32 [..., dim]; arbitrary for row −1."""
@@ -108,19 +108,19 @@ class AnyCollection(Protocol):
         """Return a forward index of `rows` of `ranking` for `texts`. Raises DamagedError, BackendUnavailableError."""
 
     def values_of(self, ranking: HybridIndex, rows: RowArray, field: str) -> list[Any]:
-        """Return the values of a metadata field of documents `rows` (int64 [n]) of `ranking`; None for row −1."""
+        """Return a metadata field's values for the documents `rows` (int64 [n]) of `ranking`; None for row −1."""
 
     def stored(self, folder: str) -> AbstractContextManager[Path]:
-        """Yield the path of a folder that is stored in the index, such as its ranker. Raises DamagedError."""
+        """Provide the path of a folder that is stored in the index, such as its ranker. Raises DamagedError."""
 
     def check_fields(self, where: Filter) -> None:
         """Raise BadFilterError, which names the closest match, if no document has a field of the filter."""
 
     def matching(self, where: Filter | None = None, after: str = "") -> Iterator[Document]:
-        """Yield matching documents in order of arrival, from `after` on. Raises DamagedError, UnknownIdError."""
+        """Yield matching documents in order of arrival, those after `after`. Raises DamagedError, UnknownIdError."""
 
     def misfits(self, where: Filter) -> tuple[str, ...]:
-        """Return remarks about ranges of a filter that leave out values regardless of their bound."""
+        """Return remarks about ranges of a filter that cannot be compared with some values, which never match."""
 
     def present(self, ids: Sequence[str]) -> set[str]:
         """Return which of `ids` are in the index."""
@@ -132,7 +132,7 @@ class AnyCollection(Protocol):
 class AnyWriter(Protocol):
     """An index that is opened for changes."""
 
-    takes_back: bool  # whether uncommitted changes can be taken back without a trace
+    takes_back: bool  # whether uncommitted changes can be rolled back
     directory: Path
     manifest: Manifest
     _quarantine: list[bytes]

@@ -1,4 +1,4 @@
-"""Functions that every index uses: checks of k and of dimensions, normalised rows, distinct numbers, padded answers."""
+"""Functions that every index uses: checks of k and of dimensions, normalised rows, distinct numbers, padded results."""
 
 from __future__ import annotations
 
@@ -39,5 +39,5 @@ def distinct(numbers: AnyArray) -> AnyArray:
 
 
 def padding(n: int, k: int) -> tuple[RowArray, ScoreArray]:
-    """Return an answer without hits: rows (int64 [n, k], all −1) and scores (float32 [n, k], all −inf)."""
+    """Return a result without hits: rows (int64 [n, k], all −1) and scores (float32 [n, k], all −inf)."""
     return np.full((n, k), -1, dtype=np.int64), np.full((n, k), -np.inf, dtype=np.float32)

@@ -1,8 +1,8 @@
-"""Which segments are merged: small ones by the commit that adds to them, the others in the background.
+"""Decide which segments are merged: small ones by the next commit, the others in the background.
 
 Sizes are numbers of rows, postings or tokens, one per segment in row order; only neighbours are merged. A commit
 absorbs the segments before it that are at most FACTOR times as large as its merged segment so far, up to
-`MergeLimits.small`, which takes a moment. Segments that no commit absorbs any more are merged by merging.py when there
+`MergeLimits.small`, so that it stays fast. Segments that no commit absorbs any more are merged by merging.py when there
 are more than SETTLED of them.
 """
 
@@ -20,7 +20,7 @@ class MergeLimits(NamedTuple):
 
     small: int  # in a commit
     built: int  # in a commit during a build, which has no readers
-    most: int
+    most: int  # in the background
 
 
 ROWS = MergeLimits(1 << 13, 1 << 16, 1 << 40)
@@ -46,8 +46,8 @@ def left_alone(sizes: Sequence[int], new: int, limits: MergeLimits, *, building:
 def due(sizes: Sequence[int], limits: MergeLimits) -> slice:
     """Return the segments to merge in the background: at least two neighbours, or none (an empty slice).
 
-    No commit absorbs any of them meanwhile. Of the remaining segments, each is more than GROWTH times as large as the
-    next.
+    They are too large for a commit to absorb meanwhile. Of the segments before them, each is more than GROWTH times as
+    large as the next.
     """
     settled = limits.small * FACTOR // (FACTOR + 1)
     end = next((n for n in range(len(sizes), 0, -1) if sizes[n - 1] > settled), 0)

@@ -92,7 +92,7 @@ class Collection:
         """Return the last committed generation, after checking all its files except those of `before`.
 
         Files never change, so files of an earlier generation that this process has opened and checked are shared.
-        `scan` creates the exact scan over many vectors (see FaissIndex). Without `verify`, only sizes are compared,
+        `scan` creates the exact scan over many vectors (see FaissIndex). If `verify` is false, only sizes are compared,
         not checksums, and vectors are not checked. Raises IndexesError if there is no index, FormatVersionError if
         this version cannot read it, and DamagedError if a file is missing or altered.
         """
@@ -199,7 +199,7 @@ class Collection:
 
     @contextlib.contextmanager
     def stored(self, folder: str) -> Iterator[Path]:
-        """Yield the path of a folder that is stored in the index, such as its ranker. Raises DamagedError."""
+        """Provide the path of a folder that is stored in the index, such as its ranker. Raises DamagedError."""
         yield self.directory / folder
 
     def __len__(self) -> int:
@@ -216,7 +216,7 @@ class Collection:
         return "elastic" if self.manifest.elastic else "embedded"
 
     def ranking(self) -> HybridIndex:
-        """Return the retrievers, to query one by one and compare the rows of several answers."""
+        """Return both retrievers in a HybridIndex whose row numbers agree in all of its searches."""
         return self.hybrid
 
     @functools.cached_property
@@ -288,7 +288,7 @@ class Collection:
 
 
 def contradictions(directory: Path) -> list[str]:
-    """Return damage that no checksum shows, found by opening the index and reading every document."""
+    """Return damage that checksums do not reveal, found by opening the index and reading every document."""
     try:
         collection = Collection.open(directory)
         collections.deque(collection.documents.texts(), maxlen=0)

@@ -45,7 +45,7 @@ class Committing(AnyWriter):
         self._removed = False
 
     def store_encoder(self, name: str, folder: Path) -> Manifest:
-        """Commit a copy of the encoder in `folder` under `encoder/name`: the index's model, in different files.
+        """Commit a copy of the encoder in `folder` under `encoder/name`: the same model, in different files.
 
         Raises IndexesError if `name` is in use.
         """
@@ -59,7 +59,7 @@ class Committing(AnyWriter):
         return self._copied(name, folder, search={**self.manifest.search, kind: name})
 
     def _copied(self, name: str, folder: Path, **changes: Any) -> Manifest:
-        """Commit a copy of a folder as `name`, in place of its predecessor, and these changes to the manifest."""
+        """Commit a copy of a folder as `name`, in place of its predecessor, and `changes` to the manifest."""
         files = dict(self.manifest.files)
         replace(files, name.partition("/")[0], storage.copy_folder(self.directory, name, folder))
         faults.point("stored.copied")

@@ -1,4 +1,4 @@
-"""How ranges of a filter compare metadata values: as numbers or as dates, the same on every backend.
+"""Compare metadata values with the bounds of a filter's ranges: as numbers or as dates, the same on every backend.
 
 A value is a number if it can be parsed as a finite decimal number, and a date if it can be parsed as an ISO 8601
 year, month, day or time of day (2021, 2021-03, 2021-03-14, 2021-03-14T15:09Z); without a zone it is UTC. A year is
@@ -57,7 +57,7 @@ class Period(NamedTuple):
 
 
 def number_of(text: str) -> float | None:
-    """Return the finite number that a text states; None if it states none."""
+    """Return the finite number that a text represents, or None."""
     text = text.strip()
     if len(text) > LONGEST or not _NUMBER.fullmatch(text):
         return None
@@ -66,7 +66,7 @@ def number_of(text: str) -> float | None:
 
 
 def period_of(text: str) -> Period | None:
-    """Return the period of the ISO 8601 date or time that a text states; None if it states none."""
+    """Return the period of the ISO 8601 date or time that a text represents, or None."""
     match = _DATE.fullmatch(text.strip()) if len(text) <= LONGEST else None
     if match is None:
         return None
@@ -146,7 +146,7 @@ def date_sign(sign: str) -> Callable[[Any, Any], Any]:
 
 
 class Misfit(NamedTuple):
-    """How many values of a field are not comparable with a bound, and out of how many; the most frequent of them."""
+    """The number of a field's values that are not comparable with a bound, of all values; the most frequent one."""
 
     odd: int
     values: int
@@ -168,7 +168,7 @@ class Axis:
         counts = [len(rows) for _, rows in column]
         self._texts, self._counts = [text for text, _ in column], np.array(counts, dtype=np.int64)
         self._rows = np.fromiter((row for _, rows in column for row in rows), np.int64, sum(counts))
-        # the number of the value that each entry of `_rows` has
+        # for each entry of `_rows`, the position of its value in `_texts`
         self._value = np.repeat(np.arange(len(column)), counts)
 
     def misfit(self, bound: str) -> Misfit | None:

@@ -44,7 +44,7 @@ def drop(directory: Path) -> Manifest:
 
 
 def discard(directory: Path) -> None:
-    """Delete a collection or a killed build's leftovers, but no other files. Raises like `drop`, IndexesError."""
+    """Delete a collection, or what a killed build left behind, but no other files. Raises the errors of `drop`."""
     if (directory / manifests.NAME).exists():
         drop(directory)
     elif directory.exists():

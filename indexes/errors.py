@@ -27,13 +27,13 @@ def install(extra: str) -> str:
 
 
 class Reason(str):
-    """What was wrong, in English: `cause` names it and `facts` are its values, for callers that word it differently."""
+    """A reason in English; from its `cause` (a code) and `facts` (values), callers can word it in another language."""
 
     cause: str
     facts: Mapping[str, Any]
 
     def __new__(cls, text: str = "", cause: str = "", **facts: Any) -> Self:
-        """Return `text` as a reason without a cause, which cannot be worded differently."""
+        """Return `text` as a reason; without a `cause`, callers can only show the text."""
         reason = super().__new__(cls, text)
         reason.cause, reason.facts = cause, facts
         return reason
@@ -103,7 +103,7 @@ class BadVectorError(IndexesError):
 
 
 class BadFilterError(IndexesError):
-    """A filter cannot be parsed."""
+    """A filter cannot be parsed, or cannot be applied to the documents' metadata."""
 
 
 class BackendUnavailableError(IndexesError):
@@ -124,7 +124,7 @@ class MissingExtraError(BackendUnavailableError):
 
 
 class LockedError(IndexesError):
-    """Another process is writing to the index."""
+    """Another process, or another thread, is writing to the index."""
 
     cause = "busy"
 
@@ -140,16 +140,16 @@ class FormatVersionError(IndexesError):
 
 
 class EncoderMismatchError(IndexesError):
-    """The query's encoder is not the one used to build the index."""
+    """The encoder of a query, or of another index, is not the one used to build the index."""
 
 
 @contextlib.contextmanager
 def importing(what: str, extra: str) -> Iterator[None]:
     """Turn a failing import inside the block into an error that names the reason and the remedy.
 
-    `what` needs the import, and `extra` installs it. Raises MissingExtraError if the package is not installed, and
-    BackendUnavailableError if it is installed but cannot be loaded, for lack of memory or because the installation is
-    damaged.
+    `what` is the feature that needs the package, and `extra` the optional dependency that includes it. Raises
+    MissingExtraError if the package is not installed, and BackendUnavailableError if it is installed but cannot be
+    loaded, for lack of memory or because the installation is damaged.
     """
     try:
         yield

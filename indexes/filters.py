@@ -2,12 +2,12 @@
 
 A condition is a field, an operator and values:
 
-    lang=en           the field holds this value, compared as a string lang=en|de        one of these values; so does
-    a repeated `lang=`; \\| is a literal bar in a value lang!=en|de       none of these values, or there is no such
-    field likes>100         also >=, < and <=: a number or an ISO 8601 date (see comparing.py); a range is two
-    conditions
+    lang=en           the field has this value, compared as a string
+    lang=en|de        the field has one of these values, as with `lang=` repeated; \\| is a literal bar in a value
+    lang!=en|de       the field has none of these values, or the document lacks the field
+    likes>100         also >=, < and <=, with a number or an ISO 8601 date (comparing.py); two conditions form a range
 
-A field with several values satisfies = and ranges if any of its values does. All conditions must hold. They are given
+A field with several values satisfies = and ranges if any of its values does. All conditions must hold. They are written
 as a string with one condition per line, as a list of conditions, or as a mapping from fields to values, to lists of
 values, or to operators with values: {"lang": ["en", "de"], "likes": {">": 100}}. A mapping's values are taken
 literally.
@@ -52,7 +52,7 @@ def filter_values(value: Any) -> tuple[str, ...]:
 
 
 def has_order(field: str) -> bool:
-    """Return whether a metadata field of this name supports ranges: every backend can store it."""
+    """Return whether a metadata field of this name supports ranges, which requires that every backend can store it."""
     return len(field) <= LONGEST_NAME and not _UNSTORABLE.search(field)
 
 
@@ -81,7 +81,7 @@ class Condition(NamedTuple):
         if not has_order(self.field):
             raise BadFilterError(
                 f"the field {self.field[:LONGEST_NAME]!r} cannot have a range: its name is longer than {LONGEST_NAME} "
-                "characters or holds characters that cannot be stored"
+                "characters or contains characters that cannot be stored"
             )
 
     def accepts(self, metadata: Metadata) -> bool:
@@ -169,13 +169,13 @@ def _of_mapping(where: Mapping[str, Any]) -> Iterator[Condition]:
         for sign, value in (given if isinstance(given, Mapping) else {"=": given}).items():
             if sign not in SIGNS or not isinstance(field, str):
                 raise BadFilterError(
-                    f"cannot read the filter of {field!r}: its signs are {' '.join(SIGNS)}, not {sign!r}"
+                    f"cannot read the filter on {field!r}: expected one of {' '.join(SIGNS)}, got {sign!r}"
                 )
             values = [*value] if _holds_others(value) and not isinstance(value, Mapping) else [value]
             if any(_holds_others(one) for one in values):
                 raise BadFilterError(
-                    f"cannot read the filter of {field!r}: {sign} takes a text, number or date, or a list of these, "
-                    "without further lists or objects in it"
+                    f"cannot read the filter on {field!r}: {sign} takes a string, a number or a date, or a list of "
+                    "these without nested lists or objects"
                 )
             yield Condition(field, tuple(text for one in values for text in _literal(one)), sign)
 
@@ -189,7 +189,7 @@ def _holds_others(value: Any) -> bool:
 
 
 def misfit_text(condition: Condition, misfit: Misfit) -> str:
-    """Return the remark about values that a range leaves out due to their format. Raises BadFilterError."""
+    """Return a remark about values whose format prevents a match. Raises BadFilterError if that applies to all."""
     field, bound, example = condition.field, condition.values[0], misfit.example
     if misfit.kind and misfit.odd == misfit.values:
         form = "an ISO 8601 date (2021-01-31)" if misfit.kind == "date" else f"a {misfit.kind}"

@@ -51,7 +51,7 @@ class Fusion:
     The default is meant for BM25 and dense retrieval, in this order, with 100 candidates each and no tuning. It was
     chosen on dev queries of statements, tweets and headlines, with weak (mean word vectors) and strong (MiniLM) dense
     retrievers: it beat the better of the two everywhere, whereas with equally weighted reciprocal ranks a weak one
-    cost up to .16 in mean reciprocal rank (benchmarks/log/default-fusion.md).
+    cost up to 0.16 in mean reciprocal rank (benchmarks/log/default-fusion.md).
     """
 
     method: Method = "zscore"
@@ -125,7 +125,7 @@ def _check(rankings: Sequence[Ranking], fusion: Fusion, k: int) -> None:
         raise BadFusionError(f"cannot return the top {k}: ask for 1 or more")
     shapes = [array.shape for ranking in rankings for array in ranking]
     if len({shape[0] for shape in shapes}) != 1 or shapes[::2] != shapes[1::2]:
-        raise BadFusionError(f"rankings do not fit together: rows and scores have shapes {shapes}")
+        raise BadFusionError(f"rankings do not match: rows and scores have shapes {shapes}")
 
 
 def _fuse_block(parts: Sequence[tuple[RowArray, ScoreArray, float, Scale]], rank_k: int, k: int) -> Ranking:
@@ -217,13 +217,13 @@ def _best(rows: RowArray, totals: Gains, k: int) -> Ranking:
 
 
 def fuse_hits(sides: Sequence[Sequence[Hits]], fusion: Fusion, k: int) -> list[Hits]:
-    """Fuse the answers of indexes that share ids but not row numbers; return one Hits per query.
+    """Fuse the results of indexes that share ids but not row numbers; return one Hits per query.
 
-    `sides` holds one Hits per query for each index. Equal scores come in order of first mention: the first index's
-    hits, then the second's. Raises BadFusionError like `fuse`.
+    `sides` has one Hits per query for each index. Equal scores come in order of first mention: the first index's hits,
+    then the second's. Raises BadFusionError like `fuse`.
     """
     if len({len(side) for side in sides}) > 1:
-        raise BadFusionError(f"rankings answer different numbers of queries: {[len(side) for side in sides]}")
+        raise BadFusionError(f"rankings have different numbers of queries: {[len(side) for side in sides]}")
     rows, scores = fuse(_number(sides), fusion, k)
     counts = (rows >= 0).sum(axis=1).tolist()
     answers = []
@@ -234,7 +234,7 @@ def fuse_hits(sides: Sequence[Sequence[Hits]], fusion: Fusion, k: int) -> list[H
 
 
 def _number(answers: Sequence[Sequence[Hits]]) -> list[Ranking]:
-    """Return the answers as rankings, numbering each id by its first occurrence in the query's answers."""
+    """Return the results as rankings, numbering each id by its first occurrence in a query's results."""
     rankings = []
     for number, answer in enumerate(answers):
         lengths = np.array([len(hits.ids) for hits in answer], dtype=np.int64)
@@ -254,7 +254,7 @@ def _number(answers: Sequence[Sequence[Hits]]) -> list[Ranking]:
 
 
 def _first_mentions(answers: Sequence[Hits]) -> Iterable[int]:
-    """Return, for each hit of the last answer, the position of its id's first occurrence in all answers."""
+    """Return, for each hit of the last result, the position of its id's first occurrence in all results."""
     *earlier, last = [hits.ids for hits in answers]
     ids = earlier[0] if len(earlier) == 1 else tuple(chain.from_iterable(earlier))
     first = dict(zip(reversed(ids), range(len(ids) - 1, -1, -1), strict=True))

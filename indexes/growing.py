@@ -1,4 +1,4 @@
-"""An index to which texts are added in memory, without a commit, such as documents that arrive one by one."""
+"""An index to which texts can be added in memory, without a commit, for documents that arrive one by one."""
 
 from __future__ import annotations
 

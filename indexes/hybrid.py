@@ -1,4 +1,4 @@
-"""A vector and a text retriever, fused; if one is down, the other answers, and the answer says so."""
+"""Fuses a vector and a text retriever; if one is unavailable, the other answers alone, and the answer says so."""
 
 from __future__ import annotations
 
@@ -49,10 +49,11 @@ class SearchSettings:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One Hits per query, their mode, the unavailable retriever, if any, and whether they were reranked.
+    """One Hits per query, the mode of the search, and whether the hits were reranked.
 
-    `ranker` names the learned ranker that ordered them, if one did. `calibration` names the source of the hits'
-    P(link), if it is known. Each of `notes` says how texts were interpreted, or why not to trust the answer.
+    `degraded` names the unavailable retriever and why, if there is one; `ranker` the learned ranker that ordered the
+    hits, if one did; `calibration` the source of their P(link), if it is known. Each of `notes` says how texts were
+    interpreted, or why not to trust the answer.
     """
 
     hits: list[Hits]
@@ -94,7 +95,7 @@ def by_filter(
     texts: Sequence[str],
     filters: Sequence[Filter | None],
 ) -> Answer:
-    """Return the answer to texts with a filter each; texts with the same filter are batched in one call of `find`."""
+    """Return the answer to texts with one filter each; texts with the same filter are passed to one call of `find`."""
     groups: dict[Filter | None, list[int]] = {}
     for number, where in enumerate(filters):
         groups.setdefault(where, []).append(number)
@@ -230,5 +231,5 @@ class HybridIndex:
 
 def _embedded(embed: Embed | None, texts: Sequence[str]) -> Matrix:
     if embed is None:
-        raise BackendUnavailableError("no encoder was given")
+        raise BackendUnavailableError("dense search needs an encoder: pass `embed`")
     return np.asarray(embed(texts), dtype=np.float32)

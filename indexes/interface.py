@@ -68,7 +68,7 @@ __all__ = [
 ]
 
 Matrix = npt.NDArray[np.float32]  # [n, d], one vector per row
-RowArray = npt.NDArray[np.int64]  # row numbers in one index; −1 pads short answers
+RowArray = npt.NDArray[np.int64]  # row numbers in one index; −1 pads short results
 ScoreArray = npt.NDArray[np.float32]
 
 
@@ -79,7 +79,7 @@ def check_id(value: object) -> str:
     if not value:
         raise BadIdError(Reason("empty id", "empty-id"))
     if " " in value or not value.isprintable():  # the space is the only printable whitespace character
-        why = "holds white space or control characters: TREC columns cannot hold it"
+        why = "holds white space or control characters, which no column of a TREC file can hold"
         raise BadIdError(Reason(f"id {value!r} {why}", "spaces-in-id", id=value))
     return value
 
@@ -102,7 +102,7 @@ def check_vectors(vectors: npt.ArrayLike, dim: int | None, ids: Sequence[str] | 
             f"vectors have shape {matrix.shape}, expected [n, {dim if dim is not None else 'd'}]"
         )
     if ids is not None and len(ids) != len(matrix):
-        raise BadVectorError(f"{len(ids)} ids but {len(matrix)} vectors")
+        raise BadVectorError(f"expected one vector per id, got {len(ids)} ids and {len(matrix)} vectors")
     finite = np.isfinite(matrix).all(axis=1)
     if not finite.all():
         row = int(np.argmin(finite))
@@ -240,7 +240,7 @@ class TextIndex(Protocol):
 
 @runtime_checkable
 class RowSearch(Protocol):
-    """A search that answers with row numbers, which can be fused without touching strings.
+    """A search whose results are row numbers, so that they can be fused without handling strings.
 
     Two indexes that received the same documents in the same order have the same row numbers.
     """

@@ -1,4 +1,4 @@
-"""A thread that merges the segments that commits leave, for an engine that stays open."""
+"""A background thread that merges the segments left by commits, for an engine that stays open."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Merger:
     """Merges segments left by commits, in its own thread."""
 
     def __init__(self, now: Open, publish: Publish) -> None:
-        """See `merge`."""
+        """`now` and `publish` are passed to `merge`."""
         self._now, self._publish = now, publish
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None

@@ -41,7 +41,7 @@ Publish = Callable[[Callable[[], Collection | None]], None]
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """Merged postings, or terms in order: the file `new`, which replaces the files `old`."""
+    """Merged postings, or a merged forward index: the file `new`, which replaces the files `old`."""
 
     old: Sequence[str]  # file names below text/N/
     new: str  # file name below text/N/
@@ -178,7 +178,7 @@ def _merged_text(subfolder: str, segments: Sequence[Any], kind: ModuleType, fold
 
 def _commit(directory: Path, made: _Merge, now: Open, publish: Publish) -> bool:
     """Commit a merge over the last generation; return whether it still applies."""
-    # raises in a directory without an index, where the lock file would be left behind
+    # This raises if there is no index any more; otherwise, locking would leave a lock file behind.
     manifests.load(directory)
     with storage.write_lock(directory, WAIT):
         old = manifests.load(directory)

@@ -1,8 +1,8 @@
 """Ids as the bytes of their file and their offsets, in an eighth of the memory that strings would take.
 
-The rows of an id are found through sorted 64-bit hashes, whose last bits give way to the rows. Numpy hashes eight bytes
-of all ids at a time, with a per-process salt, so that nobody can craft a file whose ids all collide. Equal hashes do
-not imply equal ids: the bytes are compared.
+The rows of an id are found through sorted 64-bit hashes, whose last bits are replaced by the row. Numpy hashes eight
+bytes of all ids at a time, with a per-process salt, so that nobody can craft a file whose ids all collide. Since equal
+hashes do not imply equal ids, the bytes are compared.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class _Block:
         return np.uint64((1 << len(self).bit_length()) - 1)
 
     def find(self, sought: AnyArray) -> tuple[Int64Array, Int64Array]:
-        """Return pairs of a hash in `sought` (uint64 [n]) and a row that may have it, both int64 [matches].
+        """Return pairs of a position in `sought` (hashes, uint64 [n]) and a row that may have it, int64 [matches].
 
         All rows with the hash are among them, and hardly any others.
         """

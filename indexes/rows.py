@@ -32,7 +32,7 @@ MASKS_KEPT = 32  # number of cached masks, each of which takes one byte per row
 
 
 def already_present(ids: Sequence[str]) -> DuplicateIdError:
-    """Return the error for ids that cannot be added."""
+    """Return the error for ids that cannot be added because they are present already."""
     return DuplicateIdError(f"already present: {name_some(ids)}; remove them first, or replace them")
 
 
@@ -65,7 +65,7 @@ class Rows:
         return isinstance(id_, str) and bool(self._rows_of([id_])[0] >= 0)
 
     def at_most(self, k: int) -> int:
-        """Return k, or the number of rows (at least 1) if that is smaller: no answer is longer."""
+        """Return k, or the number of rows (at least 1) if that is smaller, since no result is longer."""
         return min(k, max(1, len(self.ids)))
 
     def _lookup(self) -> dict[str, int]:
@@ -115,7 +115,7 @@ class Rows:
         """Add ids, all or nothing, and return the row of the first. Raises BadIdError, DuplicateIdError, ValueError."""
         self.check_new(ids)
         if metadata is not None and len(metadata) != len(ids):
-            raise ValueError(f"{len(ids)} ids but {len(metadata)} metadata")
+            raise ValueError(f"expected metadata for each of {len(ids)} ids, got {len(metadata)} records")
         # This may fail, so it comes before any change.
         columns = [_terms(values) for values in metadata or ()]
         first = len(self.ids)
@@ -160,7 +160,7 @@ class Rows:
         rows_read = self._add_columns(map(_terms, self._unread), 0)
         if rows_read != self._restored:
             raise IndexesError(
-                f"metadata of {rows_read} rows for {self._restored} documents: rebuild the index"
+                f"expected metadata of {self._restored} documents, got {rows_read}: rebuild the index"
             )
         self._unread = None
 

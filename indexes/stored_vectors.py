@@ -25,7 +25,7 @@ MakeScan = Callable[[], ExactScan | None]
 
 
 def check_unit(directory: Path, blocks: Sequence[Matrix], first: int = 0) -> None:
-    """Raise DamagedError unless `blocks` (float32 [n, dim]), from `first` on, are of length 1 or 0."""
+    """Raise DamagedError unless the vectors in `blocks` (float32 [n, dim]) from row `first` on have length 1 or 0."""
     for block in blocks:
         mapped, step = mapping_of(block), max(1, CHECKED // block.shape[1])
         for start in range(first, len(block), step):
@@ -35,7 +35,7 @@ def check_unit(directory: Path, blocks: Sequence[Matrix], first: int = 0) -> Non
             wrong = ~((np.abs(squares - 1) < 1e-2) | (squares == 0))
             if wrong.any():
                 row = start + int(np.argmax(wrong))
-                raise DamagedError(f"{directory}: the vector of row {row} is not of length 1: {REMEDY}")
+                raise DamagedError(f"{directory}: the vector of row {row} does not have length 1: {REMEDY}")
             if mapped is not None:
                 give_back(mapped)
 

@@ -26,7 +26,7 @@ Identity = tuple[int, int, int, str]  # identity of a file: device, inode, time 
 
 
 class TextBackend(Protocol):
-    """The interface of a text backend for the writer."""
+    """The interface through which a writer uses a text backend."""
 
     @property
     def elastic(self) -> Mapping[str, Any]:
@@ -50,7 +50,7 @@ class TextBackend(Protocol):
         ...
 
     def renumbered(self, rows: Rows) -> Self:
-        """Return an empty backend for rows that are numbered again; this one must not be used any more."""
+        """Return an empty backend for renumbered rows; this one must not be used any more."""
         ...
 
     def close(self) -> None:
@@ -94,7 +94,7 @@ class EmbeddedText:
         return cls(directory, manifest, index)
 
     def add_documents(self, documents: Sequence[Document], vectors: Matrix | None = None) -> None:
-        """Add a batch, all or nothing, but no metadata or vectors. Raises DuplicateIdError, BadIdError."""
+        """Add a batch, all or nothing, ignoring metadata and vectors. Raises DuplicateIdError, BadIdError."""
         if isinstance(self._index, FieldsIndex):
             self._index.add(documents)
         else:
@@ -166,7 +166,7 @@ class WithForward:
         self._text.remove(ids)
 
     def write(self, name: str) -> dict[str, FileRecord]:
-        """Make additions durable; return the files of both in the next generation."""
+        """Make additions durable; return the files of the text backend and of the forward index."""
         files = self._text.write(name)
         self._index.commit()
         faults.point("forward.committed")
@@ -177,7 +177,7 @@ class WithForward:
         self._text.settle()
 
     def renumbered(self, rows: Rows) -> Self:
-        """Return an empty backend for rows that are numbered again; this one must not be used any more."""
+        """Return an empty backend for renumbered rows; this one must not be used any more."""
         ownership.sweep(self._directory, (), [storage.SCRATCH])
         text = self._text.renumbered(rows)
         index = ForwardIndex.resume(None, self._directory / storage.SCRATCH, self._analysis)

@@ -35,7 +35,7 @@ BATCH = 1024  # documents read at a time when all texts are reindexed
 class Writer(Committing):
     """The only writer of a collection. Nothing is visible to readers, or survives a crash, before `commit`."""
 
-    takes_back = True  # whether uncommitted changes can be taken back without a trace
+    takes_back = True
 
     @classmethod
     @contextlib.contextmanager
@@ -118,7 +118,7 @@ class Writer(Committing):
                 ownership.sweep(directory, (), [storage.SCRATCH])
 
     def add(self, documents: Sequence[Document], vectors: Matrix | None) -> None:
-        """Add a batch, all or nothing; `vectors` (float32 [n, dim]) exactly if the collection has an encoder.
+        """Add a batch, all or nothing; `vectors` (float32 [n, dim]) if and only if the collection has an encoder.
 
         Raises BadDocumentError, BadVectorError, BadIdError, DuplicateIdError.
         """
@@ -200,8 +200,8 @@ class Writer(Committing):
     def compact(self) -> Manifest:
         """Commit a generation of one segment without the removed documents, as if they had never been added.
 
-        If there are any, the remaining rows are renumbered; BM25 and the approximate structures, which hold row
-        numbers, are then rebuilt. Returns the manifest. Raises IndexesError while there are uncommitted changes.
+        If documents were removed, the remaining rows are renumbered; BM25 and the approximate structures, which refer
+        to row numbers, are then rebuilt. Returns the manifest. Raises IndexesError if there are uncommitted changes.
         """
         if self._documents or self._quarantine or self._removed:
             raise IndexesError("there are uncommitted changes: commit them before compacting")

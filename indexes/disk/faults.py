@@ -1,4 +1,4 @@
-"""Points where tests kill the process: LINKER_FAULT=NAME kills it at the point NAME, NAME:3 at its third time there."""
+"""Points where tests kill the process: LINKER_FAULT=NAME does so at the point NAME, NAME:3 on the third visit to it."""
 
 from __future__ import annotations
 

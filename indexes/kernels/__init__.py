@@ -24,7 +24,7 @@ NEEDS = "AVX-512 VNNI"  # the CPU instructions that the scan needs
 
 @dataclass(frozen=True)
 class Kernel:
-    """A C file of this folder: the version of its functions' arguments, as in C, and its fallback."""
+    """A C file of this folder: its VERSION, and the fallback without it, in words."""
 
     version: int
     instead: str
@@ -52,8 +52,8 @@ KERNELS = {
 def load(name: str, brief: bool = False) -> Any:
     """Return the library of one of `KERNELS`, or None if it cannot be used; `status` says why.
 
-    Its functions run without the GIL, or if they are `brief`, with it: a thread that releases the GIL, if only for
-    microseconds, gets it back only after another thread's turn.
+    Its functions release the GIL, unless they are `brief`: a thread that releases the GIL, even for microseconds, gets
+    it back only after another thread's turn.
     """
     return _load(name, "PyDLL" if brief else "CDLL")[0]
 
@@ -97,7 +97,7 @@ def _argument(value: Any) -> Any:
         return ctypes.c_int64(value)
     if isinstance(value, np.ndarray):
         try:
-            # takes a quarter of the time that `__array_interface__` takes
+            # four times as fast as `__array_interface__`
             return _Place.from_buffer(value.data)
         except TypeError:  # read-only, or with gaps
             return ctypes.c_void_p(value.__array_interface__["data"][0])

@@ -1,5 +1,5 @@
-/* What a learned ranker sees of a query and a candidate: features from the candidate's terms in order and its sentences
-   (indexes/text/features.py lists them, and computes the same slowly if this is not built). */
+/* The features of a query and a candidate for a learned ranker, from the candidate's terms in order and its sentences
+   (indexes/text/features.py lists them; plain_features.py computes the same, slowly, if this is not built). */
 
 #include <math.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@ int64_t version(void) { return VERSION; }
 typedef struct {
     int64_t words, terms;
     const int32_t *word;    /* the term of each word, in order */
-    const uint32_t *number; /* the number of each term in the candidates' segment */
+    const uint32_t *number; /* the rank of each term among those of the segment; UINT32_MAX: it is not there */
     const int64_t *weight;
     const double *idf, *chance;
     const uint8_t *kind;
@@ -290,9 +290,9 @@ static float *phrases(const Query *query, const Candidate *c, float *out) {
 
 /* Write the features of a query and candidates to out [candidates][FEATURES].
 
-   tokens, offsets, sentences, sentence_offsets, idf: the segment's (forward.py); rows: the candidates'; average: tokens
-   per document. word [words]: the term of each word of the query; number, weight, idf_of, chance, kind [terms]: of each
-   of its terms. */
+   tokens, offsets, sentences, sentence_offsets, idf: arrays of the segment (forward.py); rows: the candidates' rows in
+   it; average: tokens per document. word [words]: the term of each word of the query; number, weight, idf_of, chance,
+   kind [terms]: values of each of its distinct terms (features.py). */
 void describe(const uint32_t *tokens, const int64_t *offsets, const uint32_t *sentences,
               const int64_t *sentence_offsets, const float *idf, const int64_t *rows, int64_t candidates,
               const double *average, const int32_t *word, int64_t words, const uint32_t *number,

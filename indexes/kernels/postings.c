@@ -11,7 +11,7 @@
 #define BLOCK 4096   /* rows whose sums are held at a time, since this many fit into the L1 cache */
 #define TABLED 8     /* the factors of smaller counts are in the table */
 #if defined(__x86_64__) && defined(__GNUC__)
-/* Not by AVX-512, after which processors run everything more slowly for a while: a tenth of a lone query's time. */
+/* Without AVX-512, after which processors run everything more slowly for a while: it adds a tenth to a single query. */
 #define BEST_OF __attribute__((target_clones("avx2", "default")))
 #else
 #define BEST_OF
@@ -21,7 +21,7 @@ int64_t version(void) { return VERSION; }
 
 /* A segment, as Python writes it, eight bytes per entry: the hashes of its `count` terms, ascending, and where the
    postings of each one start; the rows and counts of all postings; a code per row for its length, padded to whole
-   blocks; the number of rows and of the first one. */
+   blocks; the number of rows, and the number of the first row. */
 typedef struct {
     const uint64_t *terms;
     const int64_t *starts;
@@ -31,7 +31,7 @@ typedef struct {
     int64_t documents, first;
 } Segment;
 
-/* Put a key at a place of a heap of k keys, the least of which is the root, or below it, where it belongs. */
+/* Put a key at position `at` of a min-heap of k keys, or below, where the heap order requires it. */
 static void sink(uint64_t *heap, int64_t k, int64_t at, uint64_t key) {
     for (int64_t child = 2 * at + 1; child < k; child = 2 * at + 1) {
         if (child + 1 < k && heap[child + 1] < heap[child]) child++;
@@ -176,7 +176,7 @@ void ask(int64_t n, const Segment *segments, int64_t documents, const double *k,
     }
 }
 
-/* Write the rows and scores, best first, of n times k keys, which are sorted; a key of 0 is row -1, score -inf. */
+/* Sort n times k keys, and write their rows and scores, best first; a key of 0 is row -1, score -inf. */
 void decode(int64_t n, int64_t k, uint64_t *heap, const double *scales, int64_t *rows, float *scores) {
     for (int64_t q = 0; q < n; q++, heap += k, rows += k, scores += k) {
         for (int64_t at = k / 2 - 1; at >= 0; at--) sink(heap, k, at, heap[at]); /* if it is not a heap yet */
@@ -196,7 +196,7 @@ void decode(int64_t n, int64_t k, uint64_t *heap, const double *scales, int64_t 
 }
 
 /* What scores depend on, apart from the queries, as Python writes it, eight bytes per entry: n segments, and the number of
-   rows in all of them; the tables of `search`; the numbers k of `ask`. */
+   rows in all of them; the tables of `search`; the parameters k of `ask`. */
 typedef struct {
     int64_t n;
     const Segment *segments;
@@ -228,7 +228,7 @@ int best(const Scoring *s, const uint8_t *allowed, int64_t queries, const int64_
 }
 
 /* Copy the postings of each of n terms of a segment, with rows shifted, to where the merged segment has room for the
-   term `numbers[t]`: free[numbers[t]], which moves on. */
+   term `numbers[t]`: free[numbers[t]], which then moves behind them. */
 void copy(int64_t n, const int64_t *numbers, const int64_t *starts, const uint32_t *rows, const uint16_t *counts,
           int64_t shift, int64_t *free, uint32_t *to_rows, uint16_t *to_counts) {
     for (int64_t t = 0; t < n; t++) {
@@ -324,7 +324,7 @@ static uint64_t mixed(const uint8_t *piece, int64_t bytes, uint64_t seed) {
     return ((uint64_t)product ^ (uint64_t)(product >> 64)) | 1;
 }
 
-/* Return the place of a hash in a table of slots, a power of two: its own, or a free one. */
+/* Return the slot of a hash in a table of `slots` slots, a power of two: the one that has it, or else a free one. */
 static uint64_t slot_of(const uint64_t *hashes, int64_t slots, uint64_t hash) {
     uint64_t slot = hash >> 8 & (slots - 1);
     while (hashes[slot] && hashes[slot] != hash) slot = (slot + 1) & (slots - 1);
@@ -335,8 +335,8 @@ static int digit(uint8_t c) { return c >= '0' && c <= '9'; }
 
 /* Return the length in bytes of the separator at a place of a UTF-8 text, or 0 if a piece begins or continues there.
    Separators are ASCII characters other than letters and digits, U+2000 to U+206F, and the no-break space; pieces
-   between other separators are analysed as one. A point or comma between digits is not one; in posts, only ASCII's
-   blanks and control characters are (indexes/text/analysis.py). */
+   between other separators are analysed as one. A point or comma between digits is not a separator; in posts, only ASCII
+   spaces and control characters are separators (indexes/text/analysis.py). */
 static int64_t separator(const uint8_t *start, int64_t at, int64_t bytes, int64_t posts) {
     const uint8_t *text = start + at, c = *text;
     const int64_t left = bytes - at;
@@ -347,7 +347,7 @@ static int64_t separator(const uint8_t *start, int64_t at, int64_t bytes, int64_
     return c == 0xc2 && left > 1 && text[1] == 0xa0 ? 2 : 0;
 }
 
-/* Move `begin` to the next piece, or to the byte 255 that ends the text before it, and return where that ends. */
+/* Move `begin` to the next piece, or to the byte 255 if the text ends before one, and return the end of either. */
 static int64_t next_piece(const uint8_t *text, int64_t *begin, int64_t bytes, int64_t posts) {
     for (int64_t skip; text[*begin] != 255 && (skip = separator(text, *begin, bytes, posts)); *begin += skip) {}
     int64_t end = *begin + 1;
@@ -403,7 +403,7 @@ typedef struct {
     int64_t slots, most, seed, posts, pieces, held;
 } Memory;
 
-/* Enter n pieces, each with its hash and the number of its terms, unless there is no room for all; return whether there is. */
+/* Enter n pieces, each with its hash and the number of its terms, if there is room for all; return whether there is. */
 int remember(Memory *memory, int64_t n, const int64_t *hashes, const int64_t *sizes, const uint64_t *terms, int64_t held) {
     if (memory->pieces + n > memory->most || memory->held + held > memory->most) return 0;
     for (int64_t i = 0; i < n; terms += sizes[i++]) {
@@ -421,7 +421,7 @@ int remember(Memory *memory, int64_t n, const int64_t *hashes, const int64_t *si
 /* Write the distinct terms of queries, each of which ends with a byte 255, in order of appearance, as `best` takes them. A
    piece has no more terms than bytes, so there is room for `bytes` terms; behind them, asked has room for as many counts. If
    there are pieces without an entry, write the hash, begin and end of each to asked instead, and return how many there are;
-   otherwise return minus the number of queries without a term, or, if there is not enough memory, minus all and one more. */
+   otherwise return minus the number of queries without a term, or -queries - 1 if there is not enough memory. */
 int64_t terms_of(const Memory *memory, const uint8_t *text, int64_t bytes, int64_t queries, int64_t *asked) {
     int64_t room = 2, total = 0, unknown = 0, empty = 0, begin = 0;
     while (room < 2 * bytes) room *= 2;

@@ -1,5 +1,5 @@
-/* Inner loops of products of sparse matrices (linker/crosslingual/scoring/sparse.py, which does the same with scipy if
-   this is not built). All matrices are CSR with sorted rows. */
+/* Inner loops of products of sparse matrices (indexes/kernels/products.py does the same with scipy if this is not
+   built). All matrices are CSR with sorted rows. */
 
 #include <stdint.h>
 

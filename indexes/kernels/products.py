@@ -18,16 +18,16 @@ from indexes import kernels
 from indexes.cores import cores
 from indexes.dtypes import Float32Array, Int64Array
 
-PAIRS = 1 << 18  # products at a time without the compiled loop
+PAIRS = 1 << 18  # pairs multiplied at a time without the compiled loop
 TILE = 1 << 16  # columns per tile; half or twice as many are no faster
-MANY = 1 << 20  # minimum pairs worth a thread
+MANY = 1 << 20  # minimum number of pairs for which a thread pays off
 
 
 @dataclass(frozen=True, eq=False)
 class PostingLists:
-    """The right factor of a product with dense rows: d posting lists over m columns, checked once.
+    """The right factor of a product that is added to dense rows: d posting lists over m columns, checked once.
 
-    `tiles`: the lists of columns 0 … `TILE` − 1 and so on, because the CPU cache holds only part of a row.
+    The lists are cut into `tiles` of TILE columns each, because the CPU cache holds only part of a dense row.
     """
 
     tiles: tuple[Factor, ...]
@@ -42,7 +42,7 @@ class PostingLists:
 
     @classmethod
     def of_tiles(cls, tiles: Sequence[sp.csr_array], shape: tuple[int, int]) -> Self:
-        """Return the same for a matrix of this shape given as tiles of a few columns each."""
+        """Return the posting lists of a matrix of this shape, which is given as tiles of adjacent columns."""
         return cls(tuple(Factor.of(tile) for tile in tiles), shape)
 
     def add_to(self, out: Float32Array, left: sp.csr_array) -> None:
@@ -51,7 +51,7 @@ class PostingLists:
         Raises ValueError if the shapes do not match or an index in `left` is out of bounds.
         """
         if left.shape[1] != self.shape[0] or out.shape != (left.shape[0], self.shape[1]):
-            raise ValueError(f"{left.shape} · {self.shape} cannot be added to {out.shape}")
+            raise ValueError(f"shapes do not match: {left.shape} · {self.shape}, to be added to {out.shape}")
         library = kernels.load("products")
         given = _parts(left)
         begin = 0
@@ -81,13 +81,15 @@ class Factor:
     def dots(self, left: sp.csr_array, begin: Int64Array, others: Int64Array) -> Float32Array:
         """Return the dot products of rows of `left` [n, d] and of the matrix [m, d]: float32 [pairs].
 
-        Row i of `left` is multiplied by the rows `others[begin[i]:begin[i + 1]]`; `begin`: int64 [n + 1]. Many pairs
-        are computed in one thread per core. Raises ValueError like `of`, and if there are no such rows.
+        Row i of `left` is multiplied by each of the rows `others[begin[i]:begin[i + 1]]` of the matrix; `begin` is
+        int64 [n + 1]. Many pairs are computed in one thread per core. Raises ValueError like `of`, and if a row does
+        not exist.
         """
         _check("row", others, self.matrix.shape[0])
         starts = len(begin) == left.shape[0] + 1 and begin[0] == 0 and begin[-1] == len(others)
         if left.shape[1] != self.matrix.shape[1] or not starts or (np.diff(begin) < 0).any():
-            raise ValueError(f"{len(others)} pairs do not fit {left.shape} and {self.matrix.shape}")
+            shapes = f"{left.shape} and {self.matrix.shape}"
+            raise ValueError(f"`begin` and {len(others)} pairs do not match matrices of shapes {shapes}")
         library = kernels.load("products")
         if library is None:
             return _plain_dots(left, self.matrix, begin, others)
@@ -126,16 +128,16 @@ def _plain_dots(
 
 
 def _parts(matrix: sp.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the arrays of a CSR matrix in the types that the compiled loops read; copies only what differs.
+    """Return the arrays of a CSR matrix in the types that the compiled loops read, copying only arrays of other types.
 
     Raises ValueError if the loops would read or write outside an array.
     """
     begin, columns = matrix.indptr, matrix.indices
     _check("column", columns, matrix.shape[1])
     if len(begin) != matrix.shape[0] + 1 or begin[0] != 0 or (np.diff(begin) < 0).any():
-        raise ValueError("the rows of a sparse matrix do not follow one another")
+        raise ValueError("invalid CSR matrix: `indptr` must start at 0, ascend, and have rows + 1 entries")
     if begin[-1] > min(len(columns), len(matrix.data)):
-        raise ValueError(f"a sparse matrix of {len(columns)} values ends at {begin[-1]}")
+        raise ValueError(f"invalid CSR matrix: `indptr` ends at {begin[-1]}, of {len(columns)} values")
     return (
         np.ascontiguousarray(begin, np.int64),
         np.ascontiguousarray(columns, np.int32),
@@ -145,4 +147,4 @@ def _parts(matrix: sp.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _check(what: str, numbers: np.ndarray, size: int) -> None:
     if len(numbers) and not 0 <= numbers.min() <= numbers.max() < size:
-        raise ValueError(f"no {what} {numbers.min()} or {numbers.max()} among {size}")
+        raise ValueError(f"expected {what}s from 0 to {size - 1}, got {numbers.min()} to {numbers.max()}")

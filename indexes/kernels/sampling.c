@@ -1,5 +1,5 @@
-/* One sweep of Gibbs sampling (linker/crosslingual/scoring/topics.py gives the formula, and does the same with numpy if
-   this is not built). */
+/* One sweep of Gibbs sampling (indexes/kernels/sampling.py does the same with numpy if this is not built; the model is
+   in linker/crosslingual/scoring/topics.py). */
 
 #include <stdint.h>
 
@@ -7,7 +7,7 @@
 
 int64_t version(void) { return VERSION; }
 
-/* Draw the topic of each token again, given those of all others.
+/* Redraw the topic of each token, given the topics of all others.
 
    pages, words: of each token; topics: of each token, replaced; uniform: one number in [0, 1) per token; alpha, beta,
    mass = beta times the size of the vocabulary; by_page [pages][size], by_word [words][size], totals [size]: how many

@@ -1,4 +1,4 @@
-"""Several directories searched as one index: global BM25 statistics, one fusion, answers like one index over all."""
+"""Several directories searched as one index: global BM25 statistics and one fusion, with the results of one index."""
 
 from __future__ import annotations
 

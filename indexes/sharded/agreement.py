@@ -1,4 +1,4 @@
-"""Whether directories can be searched as one index, and that index's manifest."""
+"""Check whether directories can be searched as one index, and derive that index's manifest."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from indexes.interface import EncoderMismatchError, IndexesError
 from indexes.store.records import Manifest
 
 Named = tuple[Path, Manifest]
-# Settings chosen by `index tune`: the scores of an answer must all come from one choice.
+# Settings chosen by `index tune`: all scores of a result must come from the same settings.
 TUNED = ("mode", "fusion")
 # Settings used only if all shards store the same, and the remedy otherwise.
 SHARED = {"ranker": "use `rerank`", "lexicon": "store it in each of them"}
 
 
 def check(shards: Sequence[Named]) -> None:
-    """Raise like `check_alike`, and IndexesError for an index on a server."""
+    """Raise the errors of `check_alike`, and IndexesError if an index is on a server."""
     for directory, manifest in shards:
         if manifest.elastic:
             raise IndexesError(
@@ -29,7 +29,7 @@ def check(shards: Sequence[Named]) -> None:
 
 
 def check_alike(shards: Sequence[Named]) -> None:
-    """Raise IndexesError, EncoderMismatchError for vectors, naming two directories whose scores cannot be compared."""
+    """Raise IndexesError (EncoderMismatchError for vectors) if the scores of two directories cannot be compared."""
     (first, one), *others = shards
     for directory, other in others:
         together = f"{first} and {directory} cannot be searched together"
@@ -40,11 +40,11 @@ def check_alike(shards: Sequence[Named]) -> None:
             )
         if [f.name for f in one.bm25.fields] != [f.name for f in other.bm25.fields]:
             raise IndexesError(
-                f"{together}: BM25 has other fields: rebuild one with the `fields` of the other"
+                f"{together}: their fields of BM25 differ: rebuild one with the `fields` of the other"
             )
         if _encoder(one) != _encoder(other):
             raise EncoderMismatchError(
-                f"{together}: {_described(one)} made the vectors of one, {_described(other)} those of the other: "
+                f"{together}: their vectors are from different encoders, {_described(one)} and {_described(other)}: "
                 "rebuild one with the other's encoder"
             )
 
@@ -63,9 +63,9 @@ def _described(manifest: Manifest) -> str:
 def joint(shards: Sequence[Named]) -> tuple[Manifest, tuple[str, ...]]:
     """Return the manifest of all shards as one index, and remarks on settings that are left out.
 
-    Settings come from the first shard. Ranker and lexicon are used if all shards store the same; a calibration never
-    is, since it was fitted to the scores of one shard. The generation is the sum of the shards': any commit changes
-    it.
+    Settings come from the first shard. A ranker and a lexicon are used if all shards store the same; a calibration is
+    never used, since it was fitted to the scores of one shard. The generation is the sum of the shards' generations, so
+    any commit changes it.
     """
     (first, one), *others = shards
     remarks = []
@@ -81,10 +81,10 @@ def joint(shards: Sequence[Named]) -> tuple[Manifest, tuple[str, ...]]:
             search[kind] = one.search[kind]
         elif stored != {None}:
             remarks.append(
-                f"the stored {kind} is left out, since not all directories hold the same: {advice}"
+                f"the stored {kind} is not used, since not all directories store the same: {advice}"
             )
     if any(m.search.get("calibration") for _, m in shards):
-        remarks.append("no P(link): a calibration holds for the directory that it was fitted on")
+        remarks.append("no P(link): a calibration is valid only for the directory that it was fitted on")
     manifest = dataclasses.replace(
         one,
         positions=all(m.positions for _, m in shards),

@@ -55,12 +55,12 @@ class Lanes:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="shard") if threads > 1 else None
 
     def each(self, call: Callable[[T], R], parts: Iterable[T]) -> list[R]:
-        """Return `call` of each part, in order; raises the error of the first failing call."""
+        """Return the result of `call` for each part, in order; raise the first error of a call."""
         return list((self._pool.map if self._pool else map)(call, parts))
 
 
 class ShardedVectors:
-    """RowSearch over the vectors of shards, whose rows are concatenated in the order of the shards."""
+    """A RowSearch over the vectors of all shards; rows are numbered through all shards, in their order."""
 
     def __init__(self, shards: Sequence[FaissIndex], firsts: Sequence[int], rows: Rows, lanes: Lanes) -> None:
         """`firsts` [shards + 1]: each shard's first row in `rows`, then the number of rows."""
@@ -139,8 +139,8 @@ class ShardedBm25(Bm25Index):
 class ShardedCollection(Collection):
     """Several collections, searched like a single one with the documents of all.
 
-    Exact searches return the ids, order and scores of that single one. `directory` is the first shard's; `remarks`
-    list the shards' settings that are left out, and `absent` says why a shard could not be opened.
+    Exact searches return the same ids, order and scores as that single one. `directory` is the first shard's; `remarks`
+    list the shards' settings that are not used, and `absent` says why a shard could not be opened.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class ShardedCollection(Collection):
         on_failure: OnFailure = "degrade",
         absent: Mapping[Path, str] | None = None,
     ) -> None:
-        """Raise IndexesError if the shards do not agree, DuplicateIdError if an id is in two of them."""
+        """Join opened shards. Raises IndexesError if they do not agree, DuplicateIdError if an id is in two of them."""
         named = [(shard.directory, shard.manifest) for shard in shards]
         agreement.check(named)
         self.shards, self.absent = tuple(shards), absent or {}
@@ -194,9 +194,9 @@ def open_shards(
 ) -> ShardedCollection:
     """Return the last generations of all directories as one collection.
 
-    A directory that cannot be opened is left out and named in `absent`, unless `on_failure` is "fail" or no directory
-    is left; `scan`, `verify` and, for each directory, `before` are as in `Collection.open`. Raises the errors of
-    `Collection.open` then, and those of `ShardedCollection`.
+    A directory that cannot be opened is left out and named in `absent`; if `on_failure` is "fail" or no directory is
+    left, the error of `Collection.open` is raised. `scan`, `verify` and, for each directory, `before` are as in
+    `Collection.open`. Raises the errors of `ShardedCollection`, too.
     """
 
     before = before or {}

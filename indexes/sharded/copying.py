@@ -1,4 +1,4 @@
-"""A new index on a cluster, made of other indexes: their documents and vectors are copied."""
+"""Create an index on a cluster from other indexes, by copying their documents and vectors."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def copy_into(target: Address, sources: Sequence[Path]) -> Manifest:
     """Copy the indexes `sources`, directories or addresses, in this order into a new index; return its manifest.
 
     Its settings, encoder and kind of vectors are those of the first, and it has as many shards and replicas as the
-    largest of those on a cluster. It becomes visible when all documents are there; a failure leaves nothing. Raises
-    IndexesError if the sources cannot be searched together or the name is taken, DuplicateIdError if two of them
-    hold the same id, DamagedError, BackendUnavailableError.
+    largest of those on a cluster. It becomes visible when all documents are copied; a failure leaves nothing behind.
+    Raises IndexesError if the sources cannot be searched together or the name is taken, DuplicateIdError if two of them
+    contain the same id, DamagedError, BackendUnavailableError.
     """
     named = [(source, manifest_of(source)) for source in sources]
     agreement.check_alike(named)
@@ -44,7 +44,7 @@ def copy_into(target: Address, sources: Sequence[Path]) -> Manifest:
 
 
 def _requested(target: Address, sources: Sequence[agreement.Named]) -> Manifest:
-    """Return the manifest of the new index: it keeps how searches were tuned, but no learned model."""
+    """Return the manifest of the new index, with the first source's tuned settings, but without its learned models."""
     (first, one), *_ = sources
     kinds, encoder = ABILITIES[target.server].vectors, one.encoder
     if encoder and encoder.name.startswith(f"{storage.ENCODER}/"):  # the encoder is the index's own copy

@@ -1,7 +1,6 @@
-"""A directory that lists shards: it can be given wherever an index can, and stands for all of them.
+"""A directory that lists shards: it can be named wherever an index can, and represents all of them.
 
-Its `shards.json` holds the names of their directories, relative to it if they are next to it, so that all can be
-moved together.
+Its `shards.json` lists their directories, by relative paths if they are next to it, so that all can be moved together.
 """
 
 from __future__ import annotations
@@ -97,11 +96,11 @@ def _is_list(values: Any) -> bool:
 
 
 def join(target: Path, directories: Sequence[Path]) -> None:
-    """Let the directory `target` stand for the indexes in `directories`, in this order; nothing is copied.
+    """Make the directory `target` represent the indexes in `directories`, in this order; nothing is copied.
 
-    If `target` is an address, they are copied into a new index there, and may be on a cluster, too: see `copy_into`.
-    Raises IndexesError if they cannot be searched together, one is named twice or itself lists shards, or `target`
-    holds an index; OSError.
+    If `target` is an address, the indexes, which may be on a cluster, too, are copied into a new index there (see
+    `copy_into`). Raises IndexesError if they cannot be searched together, one is named twice or itself lists shards,
+    or `target` contains an index; OSError.
     """
     if address := Address.of(target):
         from indexes.sharded.copying import copy_into

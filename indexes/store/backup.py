@@ -64,14 +64,14 @@ def restore(source: Path, directory: Path) -> Manifest:
     with storage.disk_errors(f"restoring {source}"):
         if not source.is_file():
             raise IndexesError(
-                f"{source} is not a backup: name the folder or the .tar that `index backup` wrote"
+                f"{source} is not a backup: name a folder or a .tar file that `index backup` wrote"
             )
         with source.open("rb") as file:
             return restore_archive(file, directory, str(source))
 
 
 def restore_archive(source: IO[bytes], directory: Path, name: str) -> Manifest:
-    """Create an index from an archive, called `name` in errors, by regular files that its manifest lists."""
+    """Create an index from an archive of regular files that its manifest lists; `name` is its name in errors."""
     with storage.disk_errors(f"restoring {name}"):
         try:
             with tarfile.open(fileobj=source, mode="r|") as tar:
@@ -138,7 +138,7 @@ def _new_folder(out: Path, manifest: Manifest) -> Iterator[Path]:
     """Yield a folder next to `out` that becomes an index and is renamed to `out` if the block succeeds."""
     target = out.resolve()
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-        raise IndexesError(f"{out} already exists: name a folder that does not, or an empty one")
+        raise IndexesError(f"{out} already exists: name a folder that does not exist, or an empty one")
     writing.make_folder(target.parent)
     folder = _beside(target)
     folder.mkdir()
@@ -240,14 +240,14 @@ def _unpack(tar: tarfile.TarFile, directory: Path, name: str) -> Manifest:
             record = missing.pop(member.name, None)
             if record is None or not _is_plain(member) or member.size != record.bytes:
                 raise DamagedError(
-                    f"{name} is not a backup of linker's: it should not hold {member.name!r} in this form"
+                    f"{name} is not a backup of linker's: {member.name!r} does not match its manifest"
                 )
             content = tar.extractfile(member)
             assert content is not None
             if writing.write_durably(folder / member.name, _blocks(content)) != record:
                 raise DamagedError(f"{name} is damaged: {member.name} differs from its checksum")
         if missing:
-            raise DamagedError(f"{name} is damaged: it lacks {min(missing)}")
+            raise DamagedError(f"{name} is damaged: {min(missing)} is missing")
     return manifest
 
 

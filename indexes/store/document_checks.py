@@ -19,10 +19,10 @@ NESTED = 200  # a line with fewer opening brackets cannot be nested too deeply
 
 
 def read_offsets(path: Path, rows: int, size: int) -> npt.NDArray[np.int64]:
-    """Return where documents begin and the last ends in `size` bytes: int64 [rows + 1]. Raises DamagedError."""
+    """Return where each document begins in `size` bytes, and where the last ends: int64 [rows + 1], or DamagedError."""
     offsets = np.fromfile(path, dtype="<i8")
     if len(offsets) != rows + 1 or offsets[0] or offsets[-1] != size or (offsets[1:] <= offsets[:-1]).any():
-        raise DamagedError(f"{path} does not divide {size} bytes into {rows} documents: {REMEDY}")
+        raise DamagedError(f"the offsets in {path} do not match {rows} documents in {size} bytes: {REMEDY}")
     return offsets
 
 
@@ -31,12 +31,12 @@ def read_ids(path: Path, rows: int) -> PackedIds:
     data = path.read_bytes()
     ids = PackedIds.of_lines(data)
     if len(ids) != rows or not ids.all_filled() or not _may_be_ids(data, path):
-        raise DamagedError(f"{path} does not hold {rows} ids: {REMEDY}")
+        raise DamagedError(f"{path} does not contain {rows} valid ids: {REMEDY}")
     return ids
 
 
 def _may_be_ids(data: bytes, path: Path) -> bool:
-    """Apply the rules of `check_id` to lines of ids; characters newer than this Python's Unicode tables pass."""
+    """Check lines of ids by the rules of `check_id`, but accept characters newer than Python's Unicode tables."""
     if data.isascii():
         values = np.frombuffer(data, dtype=np.uint8)
         return bool((((values > ord(" ")) & (values < DELETE)) | (values == ord("\n"))).all())
@@ -50,7 +50,7 @@ def _may_be_ids(data: bytes, path: Path) -> bool:
 
 
 def read_document(line: bytes, id_: str, path: Path | str) -> Document:
-    """Return the document in a line of `path`. Raises DamagedError for another id or wrong types."""
+    """Return the document in a line of `path`. Raises DamagedError unless its id is `id_` and its types are correct."""
     try:
         values = orjson.loads(line)
         if line.count(b"[") + line.count(b"{") > NESTED:
@@ -59,5 +59,5 @@ def read_document(line: bytes, id_: str, path: Path | str) -> Document:
     except (orjson.JSONDecodeError, orjson.JSONEncodeError) as e:
         raise DamagedError(f"{path}: the document {id_!r} cannot be read as JSON ({e}): {REMEDY}") from None
     if type(values) is not dict or {n: type(v) for n, v in values.items()} != TYPES or values["id"] != id_:
-        raise DamagedError(f"{path} does not hold the document {id_!r} where its offset points: {REMEDY}")
+        raise DamagedError(f"{path} does not contain the document {id_!r} at its offset: {REMEDY}")
     return Document(**values)

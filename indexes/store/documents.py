@@ -1,4 +1,4 @@
-"""Reads the documents that `segments.py` writes, by row, and the rows of a generation."""
+"""Reads the documents written by `segments.py`, by row, and the rows of a generation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROOM = 4  # an array has room for a quarter more rows than needed; only written 
 
 
 class StoredSegment:
-    """The documents of one segment, opened; generations with the same segment can share it.
+    """The documents of one opened segment, which can be shared by all generations that contain it.
 
     The documents are mapped, so only parts that are read take memory. Opening checks the offsets; ids and documents
     are checked when read. Raises DamagedError.
@@ -54,7 +54,7 @@ class DocumentStore:
         known: Mapping[Segment, StoredSegment] | None = None,
         earlier: DocumentStore | None = None,
     ) -> None:
-        """Open the segments that are not `known`; `earlier` may have vectors of the first ones in memory already."""
+        """Open `segments`, except those already open (`known`), and reuse vectors that `earlier` has in memory."""
         self.segments = [(known or {}).get(s) or StoredSegment(directory, s) for s in segments]
         self._firsts = np.cumsum([0, *(s.rows for s in segments)])
         self._joined: Matrix | None = None  # the vectors of several segments, in one block
@@ -153,19 +153,21 @@ def read_rows(
     documents: DocumentStore,
     before: tuple[DocumentStore, Rows] | None = None,
 ) -> Rows:
-    """Return the generation's ids, removed rows and metadata (read at the first filter).
+    """Return the generation's ids, removed rows and metadata (read when a filter first needs it).
 
-    `before` are the documents and rows of an earlier generation: ids that both have in common are known to be unique.
-    Raises DamagedError.
+    `before` has the documents and rows of an earlier generation: the ids that both share are known to be unique. Raises
+    DamagedError.
     """
     name, ids = manifest.only_file(storage.DELETED), documents.ids()
     dead = np.fromfile(directory / name, dtype="<i8") if name else np.empty(0, dtype=np.int64)
     if len(dead) and (dead[0] < 0 or dead[-1] >= len(ids) or (dead[1:] <= dead[:-1]).any()):
-        raise DamagedError(f"{directory / str(name)} does not list rows of this index, ascending: {REMEDY}")
+        raise DamagedError(
+            f"{directory / str(name)} does not list existing rows in ascending order: {REMEDY}"
+        )
     live = np.ones(len(ids), dtype=bool)
     live[dead] = False
     if found := _repeated(documents, live, before):
-        raise DamagedError(f"{directory} holds {name_some(found)} more than once: {REMEDY}")
+        raise DamagedError(f"{directory} contains {name_some(found)} more than once: {REMEDY}")
     rows = Rows()
     rows.restore(ids, dead, documents.metadata())
     return rows
@@ -186,7 +188,7 @@ def _repeated(documents: DocumentStore, live: Mask, before: tuple[DocumentStore,
 
 
 class Growing:
-    """Write-once rows, of which each generation has the first ones. Several threads may extend it at once."""
+    """Write-once rows of vectors, the first of which each generation uses. Several threads may extend it at once."""
 
     def __init__(self, rows: int, dim: int) -> None:
         """Start without rows, with room for somewhat more than `rows`."""
@@ -195,10 +197,10 @@ class Growing:
         self._lock = threading.Lock()
 
     def extend(self, first: int, parts: Iterable[tuple[Path, int]]) -> Matrix | None:
-        """Return the rows before `first` and those of all `parts` after them: float32 [rows, dim], read-only.
+        """Return the rows before `first`, followed by those of all `parts`: float32 [rows, dim], read-only.
 
-        `parts` are files of vectors, and their numbers of rows. None if there is no room for them, or other rows are
-        in their place. Raises DamagedError if a file is too short.
+        `parts` are files of vectors and their numbers of rows. Return None if there is no room for them, or if
+        different rows are in their place. Raises DamagedError if a file is too short.
         """
         with self._lock:
             end = first

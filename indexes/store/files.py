@@ -111,7 +111,7 @@ def write_lock(directory: Path, wait: float = 0) -> Iterator[None]:
 
 @contextlib.contextmanager
 def merge_lock(directory: Path) -> Iterator[bool]:
-    """Lock the folder in which segments are merged, if it exists and is not locked; yield whether it is locked."""
+    """Try to lock the folder in which segments are merged; yield whether it exists and is now locked by us."""
     folder = directory / MERGING
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -130,7 +130,7 @@ def merge_lock(directory: Path) -> Iterator[bool]:
 
 
 def _try_lock(directory: Path, file: IO[bytes]) -> int | None:
-    """Return None if `file` is now locked; otherwise this process's thread that holds it, or 0 if another's."""
+    """Try to lock `file`. Return None if that succeeds, else the thread of this process that holds it, or 0."""
     status = os.fstat(file.fileno())
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -147,8 +147,8 @@ def damage(
 ) -> list[str]:
     """Compare every listed file, except those in `known`, with its record; return one line per differing file.
 
-    A postings file, which is named by its checksum, is known by that name in any generation's folder. Without
-    `content`, only sizes are compared.
+    A postings file, which is named by its checksum, is known by its name in any generation's folder. If `content` is
+    false, only sizes are compared.
     """
     checked = {(_kept_name(name), record) for name, record in (known or {}).items()}
     return [
@@ -160,7 +160,7 @@ def damage(
 
 
 def _kept_name(name: str) -> str:
-    """Return a file's name in every generation that has it."""
+    """Return a name that is the same for a file in every generation that has it."""
     return name.rpartition("/")[2] if name.startswith(f"{TEXT}/") else name
 
 
@@ -192,11 +192,11 @@ def check(directory: Path, files: Mapping[str, FileRecord]) -> None:
 def load_checked(
     directory: Path, known: Mapping[str, FileRecord] | None = None, content: bool = True
 ) -> Manifest:
-    """Return the manifest after checking every file that it lists, so that a damaged index never answers silently.
+    """Return the manifest after checking every file that it lists, so that damage never goes unnoticed.
 
-    Files in `known` were checked before; without `content`, only sizes are compared. If a writer replaces the
-    generation meanwhile, the newer one is read. Raises IndexesError if there is no index,
-    FormatVersionError, DamagedError.
+    Files in `known` were checked before; if `content` is false, only sizes are compared. If a writer replaces the
+    generation meanwhile, the newer one is read. Raises IndexesError if there is no index, FormatVersionError,
+    DamagedError.
     """
     manifest = manifests.load(directory)
     while lines := damage(directory, manifest, known, content):

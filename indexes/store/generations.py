@@ -1,7 +1,7 @@
 """Older generations that an index keeps: their manifests under `generations/`, and the files that these list.
 
-A file next to the manifests says how many to keep, so that this applies to every later change; without it, none are
-kept.
+The number of generations to keep is in a file next to the manifests, so that it applies to every later change; without
+the file, none are kept.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def set_limit(directory: Path, keep: int) -> None:
 
 
 def kept(directory: Path, manifest: Manifest) -> dict[int, Manifest]:
-    """Return the older generations kept, by number, ascending. Raises IndexesError, DamagedError."""
+    """Return the manifests of the older generations that are kept, by number. Raises IndexesError, DamagedError."""
     folder, generations = directory / storage.GENERATIONS, {}
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     for name in sorted(name for name in names if re.fullmatch(r"[0-9]{6,}\.json", name)):
@@ -59,9 +59,9 @@ def kept(directory: Path, manifest: Manifest) -> dict[int, Manifest]:
             continue  # a writer has deleted it meanwhile
         if f"{older.generation:06d}.json" != name:
             raise DamagedError(
-                f"{folder / name} is generation {older.generation}: delete the file to discard it"
+                f"{folder / name} contains generation {older.generation}: delete the file to discard it"
             )
-        # If it is not older, the commit that should have followed never happened.
+        # A manifest that is not older was copied here for a commit that never happened.
         if older.generation < manifest.generation:
             generations[older.generation] = older
     return dict(sorted(generations.items()))
@@ -92,8 +92,8 @@ def retain(directory: Path, manifest: Manifest) -> None:
 def sweep(directory: Path, manifest: Manifest, folders: Sequence[str] = storage.FOLDERS) -> None:
     """Discard the generations beyond the limit, and delete files that no remaining generation lists.
 
-    `manifest` is the last generation; only files in `folders` are deleted, and none of a merge in progress. Raises
-    DamagedError.
+    `manifest` is the last generation. Only files in `folders` are deleted, but not those of a merge in progress.
+    Raises DamagedError.
     """
     older, most = kept(directory, manifest), limit(directory)
     for number in list(older)[: max(len(older) - most, 0)]:

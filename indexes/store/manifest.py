@@ -74,7 +74,7 @@ def _parsed(data: bytes) -> Manifest:
 
 
 def check_directory(directory: Path) -> None:
-    """Raise IndexesError if an address of an index on a cluster is given for a directory."""
+    """Raise IndexesError if `directory` is the address of an index on a cluster."""
     if address := Address.of(directory):
         raise IndexesError(
             f"{address} is an index on a cluster, and this command needs one in a directory: build one there with "

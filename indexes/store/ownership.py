@@ -1,6 +1,6 @@
-"""Which files in an index's directory are ours: recognised by a mark, written first, and names that only we use.
+"""Recognise our files in an index's directory: by a mark, which is written first, and by names that only we use.
 
-Any other file belongs to somebody else: wherever it is, it is neither deleted nor followed.
+Any other file belongs to somebody else: it is never deleted, and links are never followed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def is_ours(name: str, copied: Collection[str] = ()) -> bool:
 
 
 def is_encoder_file(name: str) -> bool:
-    """Return whether this may be the path of an encoder's file, which may have any name."""
+    """Return whether `name` may be the path of a file of an encoder, whose files may have any name."""
     return bool(_ENCODER.fullmatch(name)) and not name.endswith(("/.", "/.."))
 
 
@@ -188,7 +188,7 @@ def _links(folder: str | Path, names: Collection[str] = ()) -> Iterator[str]:
 def sweep(directory: Path, keep: Collection[str], folders: Iterable[str] = storage.FOLDERS) -> None:
     """Delete our files, recognised by name, that are not in `keep`; the caller must hold the lock.
 
-    Everything is reached from the directory's descriptor, and no link is followed. Raises OSError.
+    All files are opened relative to the directory's descriptor, and no link is followed. Raises OSError.
     """
     copied = copied_files(directory)
     top = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)

@@ -14,7 +14,7 @@ FORMAT = 3  # the only format that is read
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One commit's documents: folder name under `segments/` and number of rows."""
+    """The documents of one commit or merge: the name of their folder under `segments/`, and their number of rows."""
 
     name: str
     rows: int

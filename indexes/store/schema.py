@@ -1,4 +1,4 @@
-"""Strict reading of untrusted JSON: a check of a value and its location raises SchemaError if it is wrong."""
+"""Strict validation of untrusted JSON: a Check of a value at a location raises SchemaError if the value is invalid."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ def flag(value: Any, where: str) -> None:
         refuse(where, value, "true or false")
 
 
-def text(longest: int = 4096, pattern: str | None = None, what: str = "a text") -> Check:
-    """Return a check for a text of at most `longest` characters that matches `pattern`.
+def text(longest: int = 4096, pattern: str | None = None, what: str = "a string") -> Check:
+    """Return a check for a string of at most `longest` characters that matches `pattern`.
 
-    Without a pattern, any text without NUL and lone surrogates is accepted. `what` names the expected text in errors.
+    Without a pattern, any string without NUL and lone surrogates is accepted. `what` describes it in errors.
     """
     form = re.compile(pattern or r"[^\0\ud800-\udfff]*", re.DOTALL)
 
@@ -84,7 +84,7 @@ def text(longest: int = 4096, pattern: str | None = None, what: str = "a text") 
 
 
 def one_of(values: Collection[str]) -> Check:
-    """Return a check for one of the given texts."""
+    """Return a check for one of the strings `values`."""
 
     def check(value: Any, where: str) -> None:
         if not isinstance(value, str) or value not in values:

@@ -27,7 +27,7 @@ Parts = Iterable[bytes | memoryview]
 
 
 def storable(document: Document) -> Document:
-    """Return the document as it will be read back. Raises BadDocumentError if JSON cannot hold it."""
+    """Return the document as it will be read back. Raises BadDocumentError if JSON cannot represent it."""
     try:
         (document.text + document.title).encode()
         if not document.metadata:
@@ -39,7 +39,7 @@ def storable(document: Document) -> Document:
 
 
 def own_vectors(manifest: Manifest, vectors: Matrix | None, ids: Sequence[str]) -> Matrix | None:
-    """Return the vectors of new documents as they are stored, of length 1. Raises BadVectorError."""
+    """Return the vectors of new documents as they are stored, with length 1. Raises BadVectorError."""
     encoder = manifest.encoder
     if (vectors is None) != (encoder is None):
         raise BadVectorError("pass vectors if and only if the collection has an encoder")
@@ -56,10 +56,10 @@ def write_segment(
     after: Sequence[str] = (),
     source: Path | None = None,
 ) -> dict[str, FileRecord]:
-    """Write documents durably as one segment, after those of the segments `after`; return the files' records.
+    """Write the documents of the segments `after`, then `documents`, durably as one segment; return its files' records.
 
     `vectors` are blocks (float32 [n, dim]) that together have one row per document. `source`: the directory of the
-    segments `after`, if it differs. Raises OSError.
+    segments `after`, if it is not `directory`. Raises OSError.
     """
     earlier = [(source or directory) / SEGMENTS / segment for segment in after]
     lengths: list[int] = []
@@ -80,8 +80,8 @@ def copy_segment(
 ) -> dict[str, FileRecord]:
     """Write the live rows of `segments` as one new segment; return the files' records.
 
-    `live` (bool [rows]) marks them; `ids` are the ids of all rows. Nothing is decoded, and hardly any memory is used:
-    runs of live rows are copied from mapped files. Raises OSError, DamagedError.
+    `live` (bool [rows]) marks the live rows; `ids` are the ids of all rows. Nothing is decoded, and hardly any memory
+    is used: runs of live rows are copied from mapped files. Raises OSError, DamagedError.
     """
     folders = [directory / SEGMENTS / s.name for s in segments]
     offsets = [np.fromfile(f / "offsets.i64", dtype="<i8") for f in folders]

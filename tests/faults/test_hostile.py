@@ -91,10 +91,10 @@ def test_sizes_are_compared_before_bytes_are_read(index: Path) -> None:
     ("name", "old", "new", "said"),
     [
         ("segments/000001/ids.txt", b"d1\n", b"d2\n", "more than once"),
-        ("segments/000001/ids.txt", b"d1\n", b"\x1b1\n", "30 ids"),
+        ("segments/000001/ids.txt", b"d1\n", b"\x1b1\n", "30 valid ids"),
         ("segments/000001/documents.jsonl", b'"id":"d1"', b'"id":"d9"', "document 'd1'"),
         ("segments/000001/documents.jsonl", b'"title":', b'"tatle":', "document 'd0'"),
-        ("deleted/000003.i64", b"\x04", b"\x28", "does not list rows"),
+        ("deleted/000003.i64", b"\x04", b"\x28", "does not list existing rows"),
     ],
 )
 def test_verify_names_contradictions(name: str, old: bytes, new: bytes, said: str, index: Path) -> None:

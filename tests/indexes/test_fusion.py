@@ -273,7 +273,7 @@ def test_sides_that_do_not_fit_are_refused() -> None:
     one, two = ranking([BM25]), ranking([DENSE, DENSE])
     with pytest.raises(BadFusionError, match="2 rankings but 3 fusion weights"):
         fuse([one, one], Fusion(weights=(1, 1, 1)), 3)
-    with pytest.raises(BadFusionError, match="do not fit together"):
+    with pytest.raises(BadFusionError, match="rankings do not match"):
         fuse([one, two], Fusion(), 3)
     with pytest.raises(BadFusionError, match="ask for 1 or more"):
         fuse([one, one], Fusion(), 0)

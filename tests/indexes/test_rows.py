@@ -165,7 +165,7 @@ def test_a_failed_reading_never_answers_by_half() -> None:
     with pytest.raises(OSError, match="disk gone"):
         rows.mask(where("f=1"))
     for _ in range(2):
-        with pytest.raises(IndexesError, match="metadata of 0 rows for 3 documents"):
+        with pytest.raises(IndexesError, match="expected metadata of 3 documents, got 0"):
             rows.mask(where("f=1"))
 
 

@@ -152,8 +152,8 @@ def test_directories_that_do_not_fit_are_both_named(tmp_path: Path) -> None:
     a = make(tmp_path / "a", documents[:2])
     others = {
         "analysed in different ways": make(tmp_path / "g", documents[2:], language="german"),
-        "made the vectors of one": make(tmp_path / "e", documents[2:], HashEncoder(16, "other")),
-        "BM25 has other fields": make(
+        "from different encoders": make(tmp_path / "e", documents[2:], HashEncoder(16, "other")),
+        "fields of BM25 differ": make(
             tmp_path / "f", documents[2:], bm25=Bm25Parameters(fields=(Field("text"),))
         ),
     }
@@ -163,7 +163,7 @@ def test_directories_that_do_not_fit_are_both_named(tmp_path: Path) -> None:
         with pytest.raises(IndexesError, match=words):
             join(tmp_path / "all", [a, other])
     with pytest.raises(EncoderMismatchError, match="fingerprint hash-16"):
-        opened(a, others["made the vectors of one"])
+        opened(a, others["from different encoders"])
     with pytest.raises(IndexesError, match="named twice"):
         opened(a, tmp_path / "." / "a")
     with pytest.raises(IndexesError, match="name the directory"):
@@ -266,7 +266,7 @@ def test_a_ranker_counts_where_all_hold_the_same(tmp_path: Path) -> None:
     Engine(a, encoder=HashEncoder()).store_ranker(pooled)
     answer = opened(a, b).search("banel deras")
     assert not answer.ranker
-    assert "ranker is left out" in answer.notes[0]
+    assert "ranker is not used" in answer.notes[0]
     Engine(b, encoder=HashEncoder()).store_ranker(pooled)
     shards = opened(a, b)
     ranked = shards.search("banel deras")
@@ -280,7 +280,7 @@ def test_a_calibration_of_one_directory_is_left_out(tmp_path: Path) -> None:
     one = Manifest(search={"calibration": "calibration/1", "mode": "bm25"})
     manifest, remarks = agreement.joint([(tmp_path / "a", one), (tmp_path / "b", one)])
     assert manifest.search == {"mode": "bm25"}
-    assert remarks == ("no P(link): a calibration holds for the directory that it was fitted on",)
+    assert remarks == ("no P(link): a calibration is valid only for the directory that it was fitted on",)
 
 
 def test_lexicons_count_where_all_directories_hold_the_same(tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ def test_lexicons_count_where_all_directories_hold_the_same(tmp_path: Path) -> N
     same, remarks = agreement.joint([(tmp_path / "a", one), (tmp_path / "b", one)])
     assert same.search == one.search and not remarks
     unlike, remarks = agreement.joint([(tmp_path / "a", one), (tmp_path / "b", other)])
-    assert not unlike.search and "the stored lexicon is left out" in remarks[0]
+    assert not unlike.search and "the stored lexicon is not used" in remarks[0]
 
 
 @pytest.mark.parametrize("static", [True, False])
