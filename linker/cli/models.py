@@ -106,7 +106,7 @@ def encode(
     if len(documents) < len(records):
         bad = next(r for r in records if not isinstance(r, Document))
         raise InputError(
-            f"{bad.path}:{bad.line}: {bad.reason}: correct the line, so that rows and lines agree"
+            f"{bad.path}:{bad.line}: {bad.reason}: correct the line, since every record must have a row"
         )
     encoder = load_encoder(model, precision=precision, compiled=compiled, gpu=True)
     vectors = encoder.encode([d.full_text for d in documents], batch_size=batch_size, progress=True)
