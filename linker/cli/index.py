@@ -226,9 +226,7 @@ def info(directory: Index, as_json: AsJson = False) -> None:
         print_json(values)
         return
     if manifest.encoder and not manifest.embeds:
-        values["encoder"] = (
-            f"unknown: its vectors, of {manifest.encoder.dim} dimensions, were computed elsewhere"
-        )
+        values["encoder"] = f"unknown: vectors of {manifest.encoder.dim} dimensions, computed elsewhere"
     for name, value in values.items():
         print(f"{name:12} {_plain(value)}")
     if not manifest.build.complete:

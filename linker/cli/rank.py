@@ -95,9 +95,7 @@ def train(
     if "dev" in figures:
         _print_figures("dev", figures["dev"])
         if figures["dev"]["mrr"] <= figures["dev"]["mrr_before"]:
-            warn(
-                "on dev the ranker is no better than the first stage: train it on more links, or use --no-rerank"
-            )
+            warn("on dev the ranker is not better: train it on more links, or search with --no-rerank")
 
 
 def _check_leads(trained: Training) -> None:

@@ -163,9 +163,7 @@ def search(
     if (out or run_format) and (text is not None or as_json):
         raise typer.BadParameter("--out and --format need --queries, and cannot be combined with --json")
     if least.precision is not None and (options.mode or rerank or bm25 != Bm25Options()):
-        raise typer.BadParameter(
-            "--precision needs the index's own settings: leave out --mode, --rerank and BM25 options"
-        )
+        raise typer.BadParameter("--precision cannot be combined with --mode, --rerank and BM25 options")
     columns = tables.columns(None if at.server else [directory, *others])
     vectors, records = query_rows(query_vectors, query_ids), queries_in(queries, columns)
     run, whole = (run_name, out, run_format), (on_failure or ("degrade" if text else "fail")) == "fail"

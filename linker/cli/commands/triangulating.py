@@ -28,9 +28,7 @@ from linker.evaluation.reading.trec import read_run
 
 CLUSTERS = "clusters.jsonl"
 NAMED = re.compile(r"([A-Za-z]+-[A-Za-z]+)=(.+)", re.DOTALL)
-ABOVE = (
-    1 + 1e-6
-)  # maximum score in a run: some are raised slightly above 1, so that a page's scores decrease strictly
+ABOVE = 1 + 1e-6  # maximum score in a run: `descending` raises some of 1 so that a page's scores differ
 Named = str | Path
 
 
@@ -56,9 +54,7 @@ def triangulate(options: TriangulateOptions) -> Triangles:
     """
     o, out = options, None if options.out is None else Path(options.out)
     if len(o.runs) + len(o.known) < 2:
-        raise InputError(
-            "triangulation needs links between two or more pairs of languages: name several runs"
-        )
+        raise InputError("triangulation needs two pairs of languages or more: name several runs")
     given = network(map(_run, o.runs), map(_known, o.known))
     found = triangulated(given)
     groups = clusters(found, o.min_probability)

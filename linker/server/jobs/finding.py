@@ -24,8 +24,8 @@ EVERY = 50  # number of documents between two progress reports
 def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     """Return at most `spec["limit"]` candidates for `spec["seeds"]` in the index `spec["index"]`, best first.
 
-    `spec["settings"]` are a review's settings. Documents judged in `spec["judgements"]` are left out; an order that
-    learns learns from them. Raises InputError or IndexesError.
+    `spec["settings"]` are a review's settings. Documents judged in `spec["judgements"]` are left out; they are
+    training data if the order learns. Raises InputError or IndexesError.
     """
     seeds, settings = [Seed(**seed) for seed in spec["seeds"]], Settings.of(spec["settings"])
     judgements = [Judgement(**judgement) for judgement in spec["judgements"]]

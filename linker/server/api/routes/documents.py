@@ -52,7 +52,7 @@ class StoredDocument(Model):
 
 
 class PutResult(Model):
-    """The outcome for a document."""
+    """The result of storing a document."""
 
     id: str
     created: bool = Field(description="False if it replaced a document.")
@@ -60,14 +60,14 @@ class PutResult(Model):
 
 
 class UnusedLine(Model):
-    """A line that was not used."""
+    """A line from which no document was added."""
 
     line: int = Field(description="Line number, from 1.", examples=[3])
     reason: str = Field(examples=["no id: no field _id or id among text"])
 
 
 class BulkReport(Model):
-    """The outcome for the lines."""
+    """The result of adding documents from lines."""
 
     index: str
     lines: int = Field(description="Lines that were read.")
@@ -91,7 +91,7 @@ class DeleteRequest(Model):
 
 
 class DeleteResult(Model):
-    """The outcome for the documents."""
+    """The result of deleting documents."""
 
     deleted: int
     missing: list[str] = Field(description="Ids that were not in the index.")

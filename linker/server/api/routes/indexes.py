@@ -124,7 +124,7 @@ async def create(
 ) -> Response:
     """Create an empty index in the served folder, to which documents are added afterwards.
 
-    Its encoder is a model that is installed on the server; `linker index build` also takes any other.
+    Its encoder is a model that is installed on the server; `linker index build` also accepts any other.
     """
     there = ["none", *(model.name for model in installed())]
     if body.encoder not in there:
