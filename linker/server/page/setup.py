@@ -58,7 +58,7 @@ class SetupForm:
     language: str = ""
     encoder: str = ""
     guessed: str = ""
-    found: str = ""  # the language of the texts
+    found: str = ""  # the detected language of the texts
 
     @classmethod
     def of(cls, project: Project, uploads: Sequence[Upload], form: FormData | None = None) -> Self:
@@ -139,7 +139,7 @@ async def start(request: Request, project: InProject) -> Response:
 
 
 def begin(request: Request, project: Project, spec: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Start the job that indexes the files of these names. Raises InputError if one is running."""
+    """Start the job that indexes the files with these names. Raises InputError if one is running."""
     shelf = shelf_of(request)
 
     def ended() -> None:
@@ -234,7 +234,7 @@ def cancel(request: Request, project: InProject, task: str = "index") -> Respons
 
 
 def _after(request: Request, project: Project, task: str) -> Response:
-    """Go to the page that follows a job: the first document, if it was the first job of a review with seeds."""
+    """Redirect to the page that follows a job: the first document, if it was the first job of a review with seeds."""
     route = {"map": "map", "match": "judge", "group": "groups"}.get(task, "project")
     if task == "index" and project.ready and (row := row_of(project)).seeds and not (row.judged or row.none):
         route = "judge"
