@@ -211,7 +211,7 @@ def all_pairs(row: Any) -> dict[str, Any]:
 
 @helper
 def measured_with(name: str, row: Any) -> str:
-    """Return a row's ready configuration, and (in brackets) the training settings that differ from it."""
+    """Return a row's built-in configuration, and (in brackets) the training settings that differ from it."""
     if "settings" not in row:
         return ""
     changed = [
@@ -230,11 +230,11 @@ def _setting(value: Any) -> str:
 
 @helper
 def shared_difference(results: Any) -> str:
-    """Return a sentence on the word vectors of all trained models, which the ready configurations do not use."""
+    """Return a sentence on the word vectors of all trained models, which the built-in configurations do not use."""
     settings = [row["settings"] for rows in results.values() for row in rows.values() if "settings" in row]
     (vectors,) = {(s["data.word_vectors"], s["data.lsa_dim"]) for s in settings}
     return (
-        f"All trained models use the word vectors {vectors[0]} with `lsa_dim = {vectors[1]}`, whereas the ready "
+        f"All trained models use the word vectors {vectors[0]} with `lsa_dim = {vectors[1]}`, whereas the built-in "
         "configurations learn theirs from the corpus"
     )
 

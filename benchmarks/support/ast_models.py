@@ -1,4 +1,4 @@
-"""The models of benchmarks/ast_tables.py, their settings, and their differences from the ready configurations."""
+"""The models of benchmarks/ast_tables.py, their settings, and their differences from the built-in configurations."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def settings_of(model: str, links: int) -> dict[str, Any]:
 
 
 def ready_settings(model: str) -> dict[str, Any]:
-    """Return the same for the model's ready configuration."""
+    """Return the same for the model's built-in configuration."""
     name = READY.get(model, model)
     config: TrainConfig = load(ready.find(Path(name), OPEN), TrainConfig, OPEN)
     data: DataConfig = config.data
@@ -95,7 +95,7 @@ def ready_settings(model: str) -> dict[str, Any]:
 
 
 def differences(model: str, settings: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Return each key in which a row's settings differ from the ready configuration, with both values."""
+    """Return each key in which a row's settings differ from the built-in configuration, with both values."""
     own = ready_settings(model)
     unused = {"training.temperature"} if own["training.loss"] == "triplet" else set()
     found = {**LATER, **settings}

@@ -21,10 +21,10 @@ ENCODERS = {
 
 
 def configurations(incomplete: str) -> Iterator[tuple[str, str]]:
-    """Yield the ready configurations of `linker train`, and paths."""
+    """Yield the built-in configurations of `linker train`, and paths."""
     from linker.training import ready
 
-    yield from ((name, "ready configuration") for name in ready.names() if name.startswith(incomplete))
+    yield from ((name, "built-in configuration") for name in ready.names() if name.startswith(incomplete))
     yield from ((path, "") for path in paths(incomplete))
 
 

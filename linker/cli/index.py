@@ -37,7 +37,7 @@ def build(
     servers: Servers,
     tables: Tables,
     fields: Annotated[str, Opt(
-        "Rank by these fields, each with a weight: title, text, names in the metadata.", group=BM25,
+        "Rank by these fields (BM25F): title, text, or the names of metadata fields.", group=BM25,
         metavar="NAME,NAME…")] = "",
     resume: Annotated[bool, Opt("Continue an interrupted build.", "--resume")] = False,
     as_json: AsJson = False,

@@ -14,7 +14,7 @@ from linker.base.terminal import AsJson, note, print_json, print_result
 from linker.engine.options import EncoderCompiled, EncoderPrecision
 
 Config = Annotated[Path | None, Opt(
-    "Training configuration: a file, or a ready one (ast, ast-paper, cnn, gru, bigru, bag, distil).",
+    "Training configuration: a file, or a built-in one (ast, ast-paper, cnn, gru, bigru, bag, distil).",
     "", metavar="CONFIG.toml|NAME", complete="configurations")]  # fmt: skip
 
 
@@ -27,10 +27,10 @@ def train(
     plots: Annotated[bool, Opt(
         "Plot the training into MODEL/training, as `linker plot` does.", "--plots/--no-plots")] = True,
     show: Annotated[str | None, Opt(
-        "Print this ready configuration and exit.", metavar="NAME", complete="configurations")] = None,
+        "Print this built-in configuration and exit.", metavar="NAME", complete="configurations")] = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Train an encoder from a TOML configuration. The ready configurations are applied to your data.
+    """Train an encoder from a TOML configuration. Built-in configurations train on your data.
 
     Example: linker train ast --out model
     """
@@ -40,7 +40,9 @@ def train(
         print(ready.text_of(show), end="")
         return
     if config is None:
-        raise typer.BadParameter(f"name a CONFIG.toml or a ready configuration: {', '.join(ready.names())}")
+        raise typer.BadParameter(
+            f"name a CONFIG.toml or a built-in configuration: {', '.join(ready.names())}"
+        )
     from linker.cli.commands.training import is_first
     from linker.cli.commands.training import train as run
 

@@ -35,7 +35,7 @@ class At:
     """A running server that answers instead of a local index."""
 
     server: Annotated[str | None, Opt(
-        "Ask the `linker serve --api` that runs there; the token is in --token-file, or in LINKER_TOKEN.",
+        "Search by the `linker serve --api` at this address; its token is in --token-file or LINKER_TOKEN.",
         group=SERVER, metavar="URL")] = None
     token_file: Annotated[Path | None, Opt(
         "File with the token that the server requires.", group=SERVER, metavar="FILE")] = None

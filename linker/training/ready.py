@@ -23,7 +23,7 @@ def text_of(name: str) -> str:
         near = difflib.get_close_matches(name, names(), n=1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise ConfigError(
-            f"there is no ready configuration {name!r}: {hint}The ready ones are {', '.join(names())}"
+            f"there is no built-in configuration {name!r}: {hint}The built-in ones are {', '.join(names())}"
         )
     return (FOLDER / f"{name}.toml").read_text(encoding="utf-8")
 
@@ -43,7 +43,7 @@ def find(config: Path, overrides: Sequence[str]) -> Path:
     missing += ["--out MODEL"] if not keys & {"output.path", "output"} else []
     if missing:
         raise ConfigError(
-            f"the ready configuration {config} does not know your data: add {' '.join(missing)} "
+            f"the built-in configuration {config} does not know your data: add {' '.join(missing)} "
             f"(and data.dev, to keep the best epoch), or copy it and fill it in: linker train --show {config} > my.toml"
         )
     return FOLDER / f"{config}.toml"

@@ -1,4 +1,4 @@
-"""Ready configurations: each is parsed strictly, printed, copied and trained; `linker train` plots at the end."""
+"""Built-in configurations: each is parsed strictly, printed, copied and trained; `linker train` plots at the end."""
 
 import dataclasses
 import json
@@ -53,7 +53,7 @@ def test_what_is_missing_is_said_once(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "data.train=PATH" not in error
     assert "linker train --show ast" in error
     assert "did you mean bigru?" in linker("train", "bigr", check=1).stderr
-    assert "no ready configuration 'x'" in linker("train", "--show", "x", check=1).stderr
+    assert "no built-in configuration 'x'" in linker("train", "--show", "x", check=1).stderr
     assert "ast-paper" in linker("train", check=2).stderr
     monkeypatch.chdir(tmp_path)
     Path("ast").write_text("not a key")
@@ -160,7 +160,7 @@ def test_what_all_rows_share_is_said_once() -> None:
         "word-vectors-en"
     }
     shared = (
-        "All trained models use the word vectors word-vectors-en with `lsa_dim = 172`, whereas the ready "
+        "All trained models use the word vectors word-vectors-en with `lsa_dim = 172`, whereas the built-in "
         "configurations"
     )
     assert shared in MEASURED

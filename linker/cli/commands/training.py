@@ -27,7 +27,7 @@ def train(
 ) -> Path:
     """Train an encoder and return the model's folder, which `load_encoder` reads.
 
-    `config` is a TOML file or the name of a ready configuration; `overrides` replace its keys, for example
+    `config` is a TOML file or the name of a built-in configuration; `overrides` replace its keys, for example
     {"training.lr": 0.001} or ["training.lr=0.001"] (`--set`), and `out` replaces output.path. With `plots`, the
     training run is plotted into MODEL/training if the extra `plot` is installed. Raises ConfigError for an invalid
     configuration, LinkerError if the data or the folder cannot be used, MissingExtraError without the extra `train`.

@@ -1,6 +1,6 @@
 """Danovitch's tables (methods H): his star and baselines on one budget; all pairs of a test article and a test post.
 
-All models train with the settings of the ready configuration `ast-paper`; only [encoder] differs between models and,
+All models train with the settings of the built-in configuration `ast-paper`; only [encoder] differs between models and,
 in two further rows, the treatment of the word vectors.
 """
 
@@ -42,7 +42,7 @@ MODELS = {
 }
 LAST = ("encoder.pooling=last", "encoder.projection=0")
 HEADS = "encoder.head_dim={head}"  # the heads split the word vectors' dimensions among them
-# Models that differ from all ready configurations: the configuration to start from, and the changes.
+# Models that differ from all built-in configurations: the configuration to start from, and the changes.
 FORMS = {
     "gru-author": ("gru", (*LAST, "encoder.hidden={dim}")),
     "bigru-author": ("bigru", (*LAST, "encoder.hidden={half}")),  # {dim} is the sum over both directions

@@ -59,6 +59,6 @@ def _check(engine: Engine, seeds: list[Seed], judgements: list[Judgement]) -> No
     if len(names) < len(seeds):
         raise InputError("two seeds have the same id: give each its own")
     if unknown := sorted({j.seed for j in judgements} - names - {""}):
-        raise InputError(f"a judgement names the seed {unknown[0]!r}, which is not among the seeds")
+        raise InputError(f"a judgement names the seed {unknown[0]!r}, which is not among the seeds: send it")
     for id_ in {seed.document for seed in seeds if seed.document}:
         engine.document(id_)

@@ -24,7 +24,7 @@ DocumentId = Annotated[
     str,
     Path(
         max_length=4000,
-        description="Id of the document, percent-encoded: any text without white space; a slash may stand as it is.",
+        description="Id of the document, percent-encoded: any string without white space; slashes need no encoding.",
         examples=["news/2021-03-14"],
     ),
 ]
@@ -38,7 +38,7 @@ class DocumentBody(Model):
     )
     title: str = Field("", examples=["Floods in Valencia"])
     metadata: Mapping = Field(
-        {}, description="Metadata that `where` can filter by.", examples=[{"lang": "en"}]
+        {}, description="Metadata that `where` can filter on.", examples=[{"lang": "en"}]
     )
 
 
@@ -220,7 +220,7 @@ async def bulk(
     replace: Annotated[
         bool,
         Query(
-            description="Whether a document replaces the one with its id; otherwise it goes to quarantine."
+            description="Whether a document replaces one with the same id; otherwise it goes to quarantine."
         ),
     ] = False,
 ) -> Response:

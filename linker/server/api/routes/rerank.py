@@ -50,7 +50,7 @@ class TeiRequest(Model):
     query: Query
     texts: list[Text] = Field(min_length=1, max_length=MOST_TEXTS)
     model: ModelName | None = None
-    raw_scores: bool = Field(False, description="Cosines as they are; otherwise those below 0 become 0.")
+    raw_scores: bool = Field(False, description="Return negative cosines, too; otherwise they become 0.")
     return_text: bool = Field(False, description="Whether each result includes its text.")
     truncate: bool | None = Field(None, description="Ignored: the encoder cuts long texts.")
     truncation_direction: str | None = Field(None, max_length=20, description="Ignored.")

@@ -210,7 +210,7 @@ class Result(Model):
     """The hits of one text, best first."""
 
     hits: list[FoundDocument]
-    no_match: float | None = Field(None, description="Probability that no document is relevant, by a ranker.")
+    no_match: float | None = Field(None, description="A ranker's probability that no document is relevant.")
 
 
 class SearchAnswer(Model):
