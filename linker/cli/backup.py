@@ -84,7 +84,7 @@ def checkout(
 ) -> None:
     """Bring back an older generation of an index.
 
-    Commits a new generation with the content of one kept by --keep (`index info` lists them).
+    Commits a new generation with the content of an older one that --keep retained (`index info` lists them).
 
     Example: linker index checkout news.index 3
     """
@@ -116,9 +116,9 @@ def join(
 ) -> None:  # fmt: skip
     """Let one directory stand for several indexes.
 
-    Nothing is copied: the indexes stay where they are, and are changed one by one. search, find, serve and mcp take OUT
-    like an index. If OUT is an address on a cluster, the indexes, of which each may be on a cluster, are copied into a
-    new one there, with their vectors.
+    Nothing is copied: the indexes stay where they are, and each is changed on its own. search, find, serve and mcp
+    accept OUT like an index. If OUT is an address on a cluster, the indexes (directories or addresses) are copied into
+    a new one there, with their vectors.
 
     Example: linker index join all.join january.index february.index
     """

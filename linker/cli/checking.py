@@ -81,12 +81,12 @@ def _gpus() -> dict[str, Any]:
 
         seen["faiss"] = faiss.get_num_gpus() if hasattr(faiss, "get_num_gpus") else 0
     if importlib.util.find_spec("torch"):
-        seen["torch"] = _asked_torch() if any(Path("/dev").glob("nvidia[0-9]*")) else []
+        seen["torch"] = _torch_gpus() if any(Path("/dev").glob("nvidia[0-9]*")) else []
     return seen
 
 
-def _asked_torch() -> list[str]:
-    """Return the names of the GPUs that PyTorch sees; loading it takes seconds, so only do so if there is a GPU."""
+def _torch_gpus() -> list[str]:
+    """Return the names of the GPUs that PyTorch sees; call it only if there is a GPU, since loading takes seconds."""
     import torch
 
     return [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]

@@ -29,10 +29,10 @@ class Names:
         "Name of the title column, if there is one.", group=TABLES, metavar="NAME")] = None
 
     def columns(self, index: Path | Sequence[Path] | None = None, *, adding: bool = False) -> "Columns":
-        """Return how to read files: by the columns that the options name, else by those of the corpus of `index`.
+        """Return the columns by which to read files: those named by options, else those from which `index` was built.
 
-        With `adding`, the files are documents, and only these columns count; otherwise they are queries, for which
-        the usual names count, too.
+        With `adding`, the files hold documents, and only these columns are used; otherwise they hold queries, and the
+        usual names of columns are recognised, too.
         """
         from linker.corpora import Columns
 
@@ -51,7 +51,7 @@ class Tables(Names):
         "Encoding of the files [default: guessed for CSV and TSV, else UTF-8].", group=TABLES,
         metavar="NAME")] = None
     delimiter: Annotated[str | None, Opt(
-        "What separates columns in CSV [default: guessed].", group=TABLES, metavar="CHARACTER")] = None
+        "Column separator in CSV [default: guessed].", group=TABLES, metavar="CHARACTER")] = None
     sheet: Annotated[str | None, Opt(
         "Sheet of XLSX files [default: the first with records].", group=TABLES, metavar="NAME")] = None
     header_row: Annotated[int | None, Opt(
@@ -59,7 +59,8 @@ class Tables(Names):
         metavar="NUMBER", low=1)] = None
 
     def columns(self, index: Path | Sequence[Path] | None = None, *, adding: bool = False) -> "Columns":
-        """Return how files are to be read. Raises InputError for an unknown encoding or delimiter."""
+        """Return the columns and formats by which to read files. Raises InputError for an unknown encoding or
+        delimiter."""
         from dataclasses import replace
 
         from linker.corpora.dialects import check_delimiter, check_encoding
@@ -79,7 +80,7 @@ class Tables(Names):
 def remembered(index: Path | Sequence[Path]) -> "Columns":
     """Return the columns that an index, or the first of several, was built from.
 
-    Raises IndexesError if there is none.
+    Raises IndexesError if there is no index.
     """
     from indexes.sharded import manifests_of
     from linker.corpora import Columns

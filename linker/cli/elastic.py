@@ -96,7 +96,7 @@ class Servers:
         if address := Address.of(out):
             if self.url or self.index or self.backend != "embedded":
                 raise typer.BadParameter(
-                    f"--out {address} is enough: leave out --backend, --url and --prefix"
+                    f"--out {address} already names the server: leave out --backend, --url and --prefix"
                 )
             from indexes.cluster.client import ElasticSettings
 
@@ -134,7 +134,7 @@ def rebuild(
     if address := Address.of(directory):
         if url:
             raise typer.BadParameter(
-                "an address has its servers: leave out --url, or copy it with `linker index join`"
+                "the address already names its servers: leave out --url, or copy the index with `linker index join`"
             )
         manifest = rebuilding.rebuild(address, shards, replicas)
     else:

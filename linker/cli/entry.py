@@ -39,7 +39,7 @@ from linker.cli.options import flagged
 
 __all__ = ["app", "main"]
 
-WIDEST = 120  # maximum columns of a help text, if the terminal is wide enough
+WIDEST = 120  # maximum line length of help texts, if the terminal is wide enough
 
 app = typer.Typer(
     name="linker",
@@ -103,10 +103,10 @@ def _version(
 
 
 class _Notes(logging.Handler):
-    """Shows the package's log messages: notes as they are, warnings as warnings."""
+    """Prints the package's log messages on stderr: warnings by `warn`, all others by `note`."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print a message on stderr."""
+        """Print a message."""
         (warn if record.levelno >= logging.WARNING else note)(flagged(record.getMessage()))
 
 
@@ -143,7 +143,7 @@ def main() -> None:
 
 def _spare_cores() -> None:
     """Keep other libraries' threads from busy-waiting and from outnumbering the cores."""
-    # OpenBLAS's threads spin for 2**26 cycles after numpy's import (a quarter of a single search), OpenMP's after
+    # OpenBLAS's threads spin for 2**26 cycles after numpy's import (a quarter of a search's time), OpenMP's after
     # each parallel region. OpenMP does not know a container's quota.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "16")
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")

@@ -31,7 +31,7 @@ Level = Annotated[int, Opt("Lowest grade that counts as relevant.", "-l --level"
 JudgedOnly = Annotated[bool, Opt("Ignore unjudged documents.", "-J --judged-only")]
 Most = Annotated[int | None, Opt("Evaluate at most this many documents per topic.", "-M --max-docs", low=1)]
 Version = Annotated[Literal["trec_eval-9", "trec_eval-10"], Opt(
-    "trec_eval to agree with: 9 compares scores as float32, 10 as float64.")]  # fmt: skip
+    "Version of trec_eval to agree with: 9 compares scores as float32, 10 as float64.")]  # fmt: skip
 Samples = Annotated[int, Opt("Number of resamples.", low=100)]
 Seed = Annotated[int, Opt("Random seed of the resampling.")]
 
@@ -82,7 +82,7 @@ def evaluate(
     if len(runs) > 1 or markdown or latex:
         if ties or interval or no_summary or (per_topic and not as_json):
             raise typer.BadParameter(
-                "a table cannot have --ties, --ci or -n, and has --per-topic only with --json"
+                "a table cannot be combined with --ties, --ci or -n, and --per-topic then requires --json"
             )
         from linker.evaluation.run_table import DEFAULT, tabulate
 

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from linker.scoring.pairs.explaining import Attention, PairExplanation, TextExplanation
 
 WIDTH = 18  # width of the token column
-REMARK = "Attention is not proof: a weight shows what was read, the change in the cosine what effect it had."
+REMARK = "A weight shows what attention read; only the change in the cosine shows a token's effect."
 
 
 def explain(
     model: Annotated[str, Opt("Name or path of an encoder.", "", metavar="MODEL")],
-    text: Annotated[list[str], Opt("Give it twice, for A and B.", "--text", metavar="TEXT")],
+    text: Annotated[list[str], Opt("One of the texts A and B; give it twice.", "--text", metavar="TEXT")],
     head: Annotated[int | None, Opt("Also print this head's ring attention per token.", low=1)] = None,
     most: Annotated[int, Opt(
         "Print this many tokens per text, the most influential; 0: all.", "-n --tokens", low=0)] = 40,
@@ -51,7 +51,7 @@ def explain(
     note(
         REMARK
         if heads
-        else f"Only by leaving out tokens: the kind {explanation.kind} has no sparse attention."
+        else f"Explained only by leaving out tokens: a {explanation.kind} encoder has no sparse attention."
     )
 
 
@@ -94,7 +94,7 @@ def _tokens(part: TextExplanation, positions: list[int]) -> Iterator[str]:
 
 
 def _heads(attention: Attention) -> Iterator[str]:
-    """Yield a row per head: α, how far it moved, exact zeros; for a ring, also the mean weight per position."""
+    """Yield a row per head: α, its change in training, exact zeros; for a ring, also the mean weight per position."""
     ring = attention.name.endswith("ring")
     places = "".join(f"{place:>6}" for place in attention.places) if ring else ""
     yield f"{attention.name:{WIDTH}}   α    moved  exact zeros{'   ' if ring else ''}{places}"

@@ -41,10 +41,10 @@ FORMER = {  # flags of 0.2 that have another meaning elsewhere, by command; they
 
 
 class Command(TyperCommand):
-    """A command that refuses to replace its own inputs. Folders are left to the command: each has its own rules."""
+    """A command that refuses to overwrite its own input files; each command checks folders by its own rules."""
 
     def headings(self, ctx: Any) -> dict[str, list[tuple[str, str]]]:
-        """Return the help entries of arguments and options by heading: those without one come first."""
+        """Return the help entries of arguments and options by heading; those without a heading come first."""
         found: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for parameter in self.get_params(ctx):
             is_argument = parameter.param_type_name == "argument"
@@ -66,7 +66,7 @@ class Command(TyperCommand):
                 formatter.write(f"{'':{formatter.current_indent}}{self.epilog}\n")
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments, with the present flag for each former one."""
+        """Parse the arguments, after replacing former flags by their present names."""
         former = FORMER.get(ctx.command_path.partition(" ")[2], {})
         for number, arg in enumerate(args):
             flag, equals, value = arg.partition("=")
@@ -130,7 +130,7 @@ class Commands(TyperGroup):
 
 
 def grouped(help_text: str, commands: Iterable[Any]) -> typer.Typer:
-    """Return functions as the commands of a group; a pair (name, function) overrides the function's name."""
+    """Return a group of commands made from functions; a pair (name, function) overrides the function's name."""
     group = typer.Typer(help=help_text, no_args_is_help=True, rich_markup_mode=None)
     for command in commands:
         name, function = command if isinstance(command, tuple) else (None, command)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Corpora = Annotated[list[Path], Opt(
     "JSONL, CSV, TSV (also .gz), XLSX, a BEIR folder, a folder of text files, or ir_datasets:ID.",
     "", metavar="CORPUS...")]  # fmt: skip
-Wait = Annotated[float, Opt("How long to wait for another writer to end.", low=0, metavar="SECONDS")]
+Wait = Annotated[float, Opt("How long to wait for another writer to finish.", low=0, metavar="SECONDS")]
 WAIT = 30.0  # seconds, as in Engine's methods
 
 
@@ -37,7 +37,7 @@ def build(
     servers: Servers,
     tables: Tables,
     fields: Annotated[str, Opt(
-        "Rank by these fields, each with a weight: title, text, names in the metadata.", group=BM25,
+        "Rank by these fields (BM25F): title, text, or the names of metadata fields.", group=BM25,
         metavar="NAME,NAME…")] = "",
     resume: Annotated[bool, Opt("Continue an interrupted build.", "--resume")] = False,
     as_json: AsJson = False,
@@ -227,7 +227,7 @@ def info(directory: Index, as_json: AsJson = False) -> None:
         print_json(values)
         return
     if manifest.encoder and not manifest.embeds:
-        values["encoder"] = f"not known: vectors of {manifest.encoder.dim} dimensions, computed elsewhere"
+        values["encoder"] = f"unknown: vectors of {manifest.encoder.dim} dimensions, computed elsewhere"
     for name, value in values.items():
         print(f"{name:12} {_plain(value)}")
     if not manifest.build.complete:
@@ -277,7 +277,7 @@ def verify(
     whole = f"{directory}: {len(manifest.files)} files, all as they were written"
     if manifest.elastic:
         whole += (
-            f"\n{manifest.elastic['index']} holds the same documents, by count and the content of a sample"
+            f"\n{manifest.elastic['index']} holds the same documents, judging by their number and a sample"
         )
     found = "\n".join(f"damaged: {line}" for line in lines) or whole
     print_result({"files": len(manifest.files), "damaged": lines}, found, as_json)

@@ -14,7 +14,7 @@ from linker.base.terminal import AsJson, note, print_json, print_result
 from linker.engine.options import EncoderCompiled, EncoderPrecision
 
 Config = Annotated[Path | None, Opt(
-    "Training configuration: a file, or a ready one (ast, ast-paper, cnn, gru, bigru, bag, distil).",
+    "Training configuration: a file, or a built-in one (ast, ast-paper, cnn, gru, bigru, bag, distil).",
     "", metavar="CONFIG.toml|NAME", complete="configurations")]  # fmt: skip
 
 
@@ -108,7 +108,7 @@ def encode(
     if len(documents) < len(records):
         bad = next(r for r in records if not isinstance(r, Document))
         raise InputError(
-            f"{bad.path}:{bad.line}: {bad.reason}: correct the line, so that rows and lines agree"
+            f"{bad.path}:{bad.line}: {bad.reason}: correct the line, since every record must have a row"
         )
     encoder = load_encoder(model, precision=precision, compiled=compiled, gpu=True)
     vectors = encoder.encode([d.full_text for d in documents], batch_size=batch_size, progress=True)

@@ -23,9 +23,9 @@ FLAGS: dict[str, str] = {}  # flags of the running command, by parameter name
 
 
 def spread(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command with its records' fields as parameters; without records, the command itself.
+    """Wrap a command so that the fields of its option records become its parameters, as Typer needs them.
 
-    Typer calls it with the options, and it calls the command with the records.
+    Typer calls it with the options; it builds the records and calls the command with them.
     """
     hints = get_type_hints(command, include_extras=True)
     records = {name: kind for name, kind in hints.items() if dataclasses.is_dataclass(kind)}
@@ -53,7 +53,7 @@ def _spread(parameter: inspect.Parameter, hints: dict[str, Any]) -> Iterator[ins
 
 
 def _filled(record: Any, given: dict[str, Any]) -> Any:
-    """Return the record of the given options, which are removed from `given`. Raises BadParameter."""
+    """Build a record from its options, which are removed from `given`. Raises BadParameter if they are invalid."""
     taken = {option.name: (option, given.pop(option.name)) for option in options(record)}
     fields = {
         name: not value if option.about.off else value
@@ -90,7 +90,7 @@ def _typed(option: Option) -> inspect.Parameter:
 
 
 def _read(kind: Any) -> Any:
-    """Return the type that Typer gets for a type: a path for `str | Path`, a list for a sequence of them."""
+    """Return the type by which Typer reads a field's type: a path for `str | Path`, a list for a sequence of them."""
     origin, kinds = get_origin(kind), [_read(one) for one in get_args(kind) if one is not types.NoneType]
     if origin is Sequence:
         return types.GenericAlias(list, (kinds[0],))

@@ -1,4 +1,4 @@
-"""`linker calibrate`, and other commands' options that cut by P(link), by a promised precision, or by score."""
+"""`linker calibrate`, and other commands' options to keep hits by P(link), by a certified precision, or by score."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ PRECISIONS = (0.8, 0.9, 0.95)  # precisions whose thresholds are shown
 
 
 def cut(engine: Engine, answer: Answer, least: Least) -> Answer:
-    """Return the hits that these options keep, and report the evidence for a promise.
+    """Return the hits that these options keep, and report the evidence for a certified precision.
 
-    Raises InputError if there are no probabilities, or only the ranker's, for which nothing was held out.
+    Raises InputError if there are no probabilities, or only a ranker's, for which no links were held out.
     """
     from linker.base.errors import InputError
     from linker.scoring.probability import cutting
@@ -30,7 +30,7 @@ def cut(engine: Engine, answer: Answer, least: Least) -> Answer:
         return answer
     if answer.ranker:
         raise InputError(
-            "--precision needs links that were held out, which a ranker does not keep: search with --no-rerank"
+            "--precision needs held-out links, which a ranker does not keep: search with --no-rerank"
         )
     calibration = engine.calibration if answer.probabilities is not None else None
     promise = calibration.promise(precision) if calibration else None
@@ -48,7 +48,7 @@ def _nothing_certified(precision: float, calibration: Calibration | None) -> str
 
 
 def calibrate(options: CalibrateOptions, as_json: AsJson = False) -> None:
-    """Learn from links the probability that a hit is right.
+    """Learn P(link), the probability that a hit is correct.
 
     Searches then show P(link), and --precision keeps the links that a statistical test certifies. Documents not named
     in a query's judgements count as not relevant. Include queries without a relevant document, if you expect such

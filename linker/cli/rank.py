@@ -27,7 +27,7 @@ def train(
     into: Annotated[bool, Opt(
         "Store the ranker in the index, which then searches with it.", "--into")] = False,
     force: Annotated[bool, Opt(
-        "Store the ranker with --into even if it is behind the first stage.", "--force")] = False,
+        "Store the ranker with --into even if it ranks worse than the first stage.", "--force")] = False,
     dev_queries: Annotated[Path | None, Opt("Measure on these queries too.", metavar="FILE")] = None,
     dev_qrels: Annotated[Path | None, Opt("Judgements of --dev-queries.", metavar="FILE")] = None,
     date_field: Annotated[str, Opt(
@@ -95,16 +95,16 @@ def train(
     if "dev" in figures:
         _print_figures("dev", figures["dev"])
         if figures["dev"]["mrr"] <= figures["dev"]["mrr_before"]:
-            warn("on dev the ranker is not ahead: train it on more links, or search with --no-rerank")
+            warn("on dev the ranker is not better: train it on more links, or search with --no-rerank")
 
 
 def _check_leads(trained: Training) -> None:
-    """Raise InputError if a ranker is worse than the order that it would replace."""
+    """Raise InputError if a ranker is worse than the first-stage order, which it would replace."""
     from linker.base.errors import InputError
 
     if trained.mrr < trained.mrr_before:
         raise InputError(
-            "the ranker is behind the first stage in cross-validation "
+            "the ranker is worse than the first stage in cross-validation "
             f"(MRR {trained.mrr_before:.4f} → {trained.mrr:.4f}, "
             f"S@1 {trained.success_before:.4f} → {trained.success:.4f}), so it is not stored: "
             "train it on more links, or store it with --force"

@@ -30,7 +30,7 @@ def export(
     reviewer: Reviewer = None,
     verdict: Annotated[Literal["relevant", "not", "maybe", "skip"] | None, Opt(
         "Only judgements with this verdict.")] = None,
-    bom: Annotated[bool, Opt("Begin CSV with the mark by which Excel knows UTF-8.", "--bom/--no-bom")] = True,
+    bom: Annotated[bool, Opt("Begin CSV with a byte order mark, for Excel.", "--bom/--no-bom")] = True,
     for_asreview: Annotated[bool, Opt(
         "Write every document of the index, the unread ones too, as ASReview reads them.", "--asreview")] = False,
     as_json: AsJson = False,
@@ -59,7 +59,7 @@ def export(
         note(f"the texts of {report.without_document} documents {why}")
     if report.left_out:
         note(
-            f"{report.left_out} judgements have no place in this format (maybe, skip, open conflicts, repeats)"
+            f"{report.left_out} judgements cannot be expressed in this format (maybe, skip, open conflicts, repeats)"
         )
     if report.cut:
         note(
@@ -79,7 +79,7 @@ def import_(
     label: Annotated[str, Opt(
         "The column of the verdicts, if several columns look like one.", metavar="COLUMN", default=False)] = "",
     random: Annotated[bool, Opt(
-        "Drawn at random from all documents, and each of them judged: these count for the certificate.",
+        "The documents were drawn at random from all, and all were judged: they count for the certificate.",
         "--random")] = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
@@ -228,7 +228,7 @@ def _print_note(ledger: Ledger, index: Path, language: str, as_json: bool) -> No
 
 
 def _open(path: Path) -> Ledger:
-    """Open a ledger that exists. Raises InputError if there is none."""
+    """Open an existing ledger. Raises InputError if there is none."""
     from linker.base.errors import InputError
     from linker.review.ledger import Ledger
 

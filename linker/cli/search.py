@@ -35,15 +35,15 @@ class At:
     """A running server that answers instead of a local index."""
 
     server: Annotated[str | None, Opt(
-        "Ask the `linker serve --api` that runs there; the token is in --token-file, or in LINKER_TOKEN.",
+        "Search by the `linker serve --api` at this address; its token is in --token-file or LINKER_TOKEN.",
         group=SERVER, metavar="URL")] = None
     token_file: Annotated[Path | None, Opt(
-        "File with the token that the server asks for.", group=SERVER, metavar="FILE")] = None
+        "File with the token that the server requires.", group=SERVER, metavar="FILE")] = None
 
     def __post_init__(self) -> None:
         """Raise UsageError for a token without a server."""
         if self.token_file is not None and self.server is None:
-            raise UsageError("`token_file` goes with `server`")
+            raise UsageError("`token_file` requires `server`")
 # fmt: on
 
 
@@ -66,7 +66,7 @@ def on_server(
 ) -> "Callable[[Sequence[str]], Answer]":
     """Return a function that searches on a server and keeps the hits that `least` allows.
 
-    Raises InputError if the address or the token cannot be used.
+    Raises InputError if the address or the token is invalid.
     """
     from linker.engine.client import Server
 
@@ -101,7 +101,7 @@ def search(
             metavar="[DIR]... [TEXT]",
         ),
     ] = None,
-    texts: Annotated[list[str] | None, Opt("The same text as an option.", "--text", metavar="TEXT")] = None,
+    texts: Annotated[list[str] | None, Opt("The text to search for.", "--text", metavar="TEXT")] = None,
     queries: Annotated[
         Path | None,
         Opt("Search for all of these: JSONL, BEIR, TSV, CSV or XLSX; - is stdin.", metavar="FILE"),
@@ -163,7 +163,7 @@ def search(
     if (out or run_format) and (text is not None or as_json):
         raise typer.BadParameter("--out and --format need --queries, and cannot be combined with --json")
     if least.precision is not None and (options.mode or rerank or bm25 != Bm25Options()):
-        raise typer.BadParameter("--precision needs the index's own search settings: leave out other ones")
+        raise typer.BadParameter("--precision cannot be combined with --mode, --rerank and BM25 options")
     columns = tables.columns(None if at.server else [directory, *others])
     vectors, records = query_rows(query_vectors, query_ids), queries_in(queries, columns)
     run, whole = (run_name, out, run_format), (on_failure or ("degrade" if text else "fail")) == "fail"
@@ -201,4 +201,4 @@ def _check(given: list[str], queries: Path | None, vectors: Path | None, ids: Pa
     if (given and queries) or not (given or queries or vectors):
         raise typer.BadParameter("give a text or --queries (not both), or --query-vectors")
     if ids and (vectors is None or queries or given):
-        raise typer.BadParameter("--query-ids names the rows of --query-vectors, if there is no --queries")
+        raise typer.BadParameter("--query-ids requires --query-vectors, without --queries or a text")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from linker.corpora import Columns
     from linker.evaluation.formats import RunFormat
 
-Record = tuple[str, str | None]  # a query's id and its text; vectors may have none
+Record = tuple[str, str | None]  # a query's id and text; the text of a query vector may be None
 
 
 def show(
@@ -55,9 +55,9 @@ def queries_in(path: Path | None, columns: Columns) -> list[Record] | None:
 
 
 def query_rows(path: Path | None, ids_file: Path | None) -> tuple[Matrix, list[str]] | None:
-    """Return query vectors, float32 [n, dim], and their ids: from a file, or numbers from 0.
+    """Return query vectors, float32 [n, dim], and their ids: those in `ids_file`, or row numbers from 0.
 
-    Raises InputError if the number of ids differs, or an id repeats.
+    Raises InputError if there are not as many ids as vectors, or an id repeats.
     """
     if path is None:
         return None
@@ -69,7 +69,7 @@ def query_rows(path: Path | None, ids_file: Path | None) -> tuple[Matrix, list[s
     ids = nonempty_lines(ids_file) if ids_file else [str(row) for row in range(len(vectors))]
     if len(ids) != len(vectors) or len(set(ids)) < len(ids):
         raise InputError(
-            f"{ids_file} holds {len(ids):,} ids for {len(vectors):,} query vectors, or repeats one"
+            f"{ids_file}: expected {len(vectors):,} different ids, one per query vector, got {len(ids):,} ids"
         )
     return vectors, ids
 

@@ -36,7 +36,7 @@ def simulate(
 
     For each topic: the reads to 10 documents and to 80, 90, 95 and 100 % of them, WSS@95, NDCG, after how many reads
     the stopping rule stopped, the recall there, and the estimate of all relevant documents then.
-    The last line has the means over all reviews that got that far.
+    The last line has the means, each over the reviews that reached that point.
 
     Example: linker review simulate news.index qrels.txt --starts 3
     """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from linker.engine.recall import RecallTuning
     from linker.engine.tuning import Tuning
 
-SHOWN = 10  # settings shown
+SHOWN = 10  # maximum number of settings shown
 
 
 def tune(

@@ -101,7 +101,7 @@ def test_mistakes_are_named_with_their_remedy(folder: Path, tmp_path: Path) -> N
     pages = (folder / "ours.jsonl", folder / "theirs.jsonl", "auto")
     with pytest.raises(InputError, match=r"\.csv, \.xlsx, \.jsonl"):
         link(*pages, uncertain=tmp_path / "x.run")  # type: ignore[arg-type]  # a method
-    with pytest.raises(InputError, match="between two probabilities"):
+    with pytest.raises(InputError, match="two ascending probabilities"):
         link(*pages, uncertain=tmp_path / "x.csv", between=(0.9, 0.1))  # type: ignore[arg-type]  # a method
     with pytest.raises(InputError, match="leave it out"):
         link(*pages[:2], "hapax", uncertain=tmp_path / "x.csv")

@@ -44,9 +44,9 @@ def align(options: AlignOptions) -> Alignment:
     """Align the passages of linked pages and write them to `out`: .tmx (a translation memory) or .tsv (a table).
 
     `run` holds the links, as `link` writes them; each page's best link counts, if its score is at least
-    `min_probability`. Without `languages`, those in RUN.json next to the run count, then those of the pages. The
-    other options are those of `linker align`. Raises InputError if a file cannot be read or written, no link is
-    between these pages, or both an encoder and a dictionary are given.
+    `min_probability`. Without `languages`, those in RUN.json next to the run are used, or else those of the pages. The
+    other options are those of `linker align`. Raises InputError if a file cannot be read or written, no link connects
+    these pages, or both an encoder and a dictionary are given.
     """
     o, run, out = options, Path(options.run), Path(options.out)
     if o.encoder and o.dictionary:

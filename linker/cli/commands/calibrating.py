@@ -24,9 +24,9 @@ GRADES = {"relevant": 1.0, "not": 0.0}
 
 
 def calibrated(engine: Engine, ledger: Records, *, held_share: float = 0.5, seed: int = 0) -> Calibration:
-    """Return a calibration fitted on the judgements of a review; `Engine.store_calibration` takes it once it is saved.
+    """Return a calibration fitted on the judgements of a review; once saved, `Engine.store_calibration` stores it.
 
-    Only judged pairs count, so the probabilities apply to documents like those that the review showed. Raises
+    Only judged pairs are used, so the probabilities apply to documents like those that the review showed. Raises
     InputError if fewer than 20 judged documents are relevant, or fewer than 20 are not.
     """
     queries = [Query(s.id, s.full_text) for s in ledger.seeds]

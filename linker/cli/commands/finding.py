@@ -42,7 +42,7 @@ def find(options: FindOptions) -> FindReport:
     can give the answers: documents without one are "not". All seeds describe one story; with `static`, each has its own
     links. The search ends when the stopping rule estimates that the `target` recall is reached, or after `until`
     relevant documents or `max_read` judgements. The judgements are kept in the file `ledger` (by default next to a seed
-    file; nowhere for texts), and a second call continues. `columns` says how a seed file is to be read. Raises
+    file; nowhere for texts), and a second call continues. `columns` says how to read a seed file. Raises
     InputError for options that contradict each other, and if a file cannot be read.
     """
     o, judge, static = options, options.judge, options.static
@@ -74,9 +74,9 @@ def find(options: FindOptions) -> FindReport:
 
 
 def seeds_of(given: Seeds, engine: Engine, columns: Columns | None = None) -> list[Seed]:
-    """Return the seeds of a file, or texts; a seed with a document's id and text is that document.
+    """Return the seeds in a file or texts; a seed whose id and text are those of a document is linked to it.
 
-    `columns` give the roles of a file's columns; without them, the index's own names and the usual ones count.
+    `columns` give the roles of a file's columns; without them, the index's own and the usual names are recognised.
     """
     columns = columns or dataclasses.replace(
         Columns.remembered(engine.collection.manifest.build.columns), usual=True
@@ -151,7 +151,7 @@ def _known(judgements: Any, review: Review) -> Callable[[Candidate], Answer]:
 
 
 def _told(progress: Progress | None, judge: Callable[[Candidate], Answer]) -> Callable[[Candidate], Answer]:
-    """Return the judge, which also reports the number of answers to `progress` after each."""
+    """Wrap a judge so that it reports the number of answers to `progress` after each."""
     if progress is None:
         return judge
     numbers = itertools.count(1)

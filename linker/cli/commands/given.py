@@ -1,4 +1,4 @@
-"""Arguments of the commands: an index as a directory or opened, queries and links as files or values."""
+"""Arguments of the commands: an index (a directory or an open Engine), queries and links (files or mappings)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`group`: a corpus linked with itself, as a table of its documents by story."""
+"""`group`: the documents of a corpus grouped by story, as a table."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from linker.review.watching.arrivals import Appended
 from linker.scoring.groups.following import Change, changes, followed, replayed
 
 COLUMNS = ("id", "group", "probability", "near_copy_of", "title", "text", "passage", "offset")
-DRAWN = 300  # pairs drawn for judging
+DRAWN = 300  # maximum number of pairs drawn for judging
 POLL = 0.5  # seconds between two checks whether the corpora have changed
-REST = 20  # changes are only logged for this many times the duration of the last grouping
+REST = 20  # for this many times the duration of the last grouping, changes are logged and the table is not rewritten
 UNJUDGED: Any = ""
 
 
@@ -52,8 +52,8 @@ def group(options: GroupOptions) -> Groups:
 
     The options are those of `linker group`. With `out` (.csv, .xlsx, .jsonl), every document is written there with its
     group. `train`: files of judged pairs. `sample`: a file for pairs drawn from the groups, for people to judge. With
-    `update`, groups keep the numbers that they have in `out`, and what changed is added to OUT.changes.jsonl; with
-    `follow`, that is done again whenever the corpora have changed, until the caller interrupts. Raises InputError if a
+    `update`, groups keep the numbers that they have in `out`, and their changes are appended to OUT.changes.jsonl; with
+    `follow`, this is repeated whenever the corpora have changed, until the caller interrupts. Raises InputError if a
     file cannot be read or written, or an option lacks a required input.
     """
     o = options
@@ -64,13 +64,9 @@ def group(options: GroupOptions) -> Groups:
         if name is not None and Path(name).suffix.lower() not in PAIRS:
             raise InputError(f"{option} {name}: the name must end in {', '.join(PAIRS)}")
     if (o.explain or o.update or o.follow) and o.out is None:
-        raise InputError(
-            "`explain`, `update` and `follow` are about the file of the groups: name it with `out`"
-        )
+        raise InputError("`explain`, `update` and `follow` need a file for the groups: name it with `out`")
     if o.follow and (o.sample or not all(path.exists() for path in files)):
-        raise InputError(
-            "`follow` reads files and folders of this machine again and again, and draws no `sample`"
-        )
+        raise InputError("`follow` needs existing files or folders, and cannot be combined with `sample`")
     if o.follow:
         _follow(o, files, judged_files)
     return _grouped(o, files, judged_files)[0]
@@ -111,14 +107,14 @@ def _follow(options: GroupOptions, files: Sequence[Path], judged_files: Sequence
 
 
 def _new(documents: Sequence[Document] | None, arriving: Arriving) -> list[Document] | None:
-    """Return the documents with new ids; None if there is no list, or a known id has a new text."""
+    """Return the documents with new ids; None if `documents` is None, or a known id has a new text."""
     new = [d for d in documents or () if arriving.text(d.id) != d.full_text]
     ids = {d.id for d in new if arriving.text(d.id) is None}
     return None if documents is None or len(ids) < len(new) else new
 
 
 def _state(files: Iterable[Path]) -> list[tuple[Path, int, int]]:
-    """Return the sizes and times of files, and of all files in folders; they differ as soon as a file changes."""
+    """Return sizes and modification times of files, and of all files in folders, to detect that one has changed."""
     found = []
     for path in itertools.chain.from_iterable((file, *file.rglob("*")) for file in files):
         with contextlib.suppress(OSError):  # a commit of an index may have deleted the file
@@ -132,8 +128,8 @@ def _grouped(
 ) -> tuple[Groups, Arriving | None]:
     """Group the documents of files once, and write the files that the options name.
 
-    With `follow`, also return the object that accepts further documents; `since` is that of the previous call, with
-    the documents that were compared when they arrived.
+    With `follow`, also return the object that accepts further documents; `since`: the one from the previous call, which
+    has the documents that have arrived since.
     """
     o, out = options, None if options.out is None else Path(options.out)
     before = _numbers(out) if (o.update or o.follow) and out and out.exists() else None
@@ -156,7 +152,7 @@ def _grouped(
         between = [(*pair, None) for stratum in groups.strata[1:] for pair in stratum.pairs]
         write_pairs([_row(side, *pair) for pair in (*pairs, *between)], Path(o.sample))
         logger.info(
-            "%s: %s pairs within groups to judge for a precision, and below them %s between groups for the recall",
+            "%s: %s pairs within groups to judge for the precision, then %s pairs between groups for the recall",
             o.sample, f"{len(pairs):,}", f"{len(between):,}",
         )  # fmt: skip
     if arriving:
@@ -202,16 +198,16 @@ def _numbers(path: Path) -> dict[str, int]:
             found[str(fields["id"])] = int(float(fields["group"]))
         except (AssertionError, KeyError, TypeError, ValueError, OverflowError) as e:
             raise InputError(
-                f"{path}:{number}: no document with its group: `update` needs a table of groups"
+                f"{path}:{number}: expected a document and its group: `update` needs a table of groups"
             ) from e
     return found
 
 
 def _updated(path: Path, groups: Groups, table: Mapping[str, int]) -> Groups:
-    """Return the groups with the numbers of the previous `table` and of the log next to it, which gets the changes.
+    """Return the groups with their numbers in the previous `table` and in the log next to it; add changes to the log.
 
-    The log is written first, and each of its lines names the table from which it starts: after a kill in between, the
-    next run begins with the groups that these lines make.
+    The log is written before the table, and each of its lines names the table to which it applies: if the process is
+    killed in between, the next run starts from that table with these changes.
     """
     start, log = _fingerprint(path), _log_of(path)
     earlier = log.read_bytes() if log.exists() else b""
@@ -229,7 +225,7 @@ def _updated(path: Path, groups: Groups, table: Mapping[str, int]) -> Groups:
 
 
 def _fingerprint(path: Path) -> str:
-    """Return the name of a table in the log of changes: a hash of its bytes."""
+    """Return a hash of a table's bytes, by which the log of changes refers to the table."""
     return xxhash.xxh3_64_hexdigest(path.read_bytes())
 
 
@@ -238,7 +234,7 @@ def _log_of(path: Path) -> Path:
 
 
 def _changes_since(start: str, log: Path, content: bytes) -> list[Change]:
-    """Return the changes in the content of a log that start from a table. Raises InputError if it is not a log."""
+    """Return the changes in a log's `content` that apply to the table `start`. Raises InputError if it is not a log."""
     try:
         every = [orjson.loads(line) for line in content.splitlines() if line]
         return [

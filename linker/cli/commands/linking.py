@@ -37,7 +37,7 @@ def link(options: LinkOptions) -> Links:
     links. `save_model` saves the learned model in a folder, which `model` reuses; in an index that is one of the two
     sides, it saves a lexicon, with which the index can be searched in the other side's language. `uncertain`: a file
     for the links whose probability is `between` two bounds, with both texts, for people to judge. `columns` says how
-    tables are to be read. Raises InputError if a file cannot be read, or the method lacks an input that it needs.
+    to read tables. Raises InputError if a file cannot be read, or the method lacks an input that it needs.
     """
     o, path = options, None if options.out is None else Path(options.out)
     table = path is not None and path.suffix.lower() in TABLES
@@ -81,9 +81,9 @@ def _check(options: LinkOptions, table: bool) -> None:
 
 
 def check_doubts(path: Path, between: tuple[float, float]) -> None:
-    """Raise InputError if the bounds or the file's name cannot be used, before anything is linked."""
+    """Raise InputError if the bounds or the file's name are invalid, before anything is linked."""
     if not 0 <= between[0] <= between[1] <= 1:
-        raise InputError(f"uncertain links are between two probabilities, such as .1 and .9, not {between}")
+        raise InputError(f"`between` must be two ascending probabilities, such as .1 and .9, not {between}")
     if path.suffix.lower() not in PAIRS:
         raise InputError(f"cannot tell the format of {path}: its name must end in {', '.join(PAIRS)}")
 
@@ -108,7 +108,7 @@ def write_linked(path: Path, links: Links, source: Side, target: Side, *, probab
     """Write all links as a table, in the columns of `write_doubts` and with the rank of each target.
 
     `probable`: whether the scores are probabilities. Further columns, if known: P(none) of the text (`seed_none`),
-    near copies of the target among the text's other targets (`copies`), and the passage of the first target that
+    near-duplicates of the target among the text's other targets (`copies`), and the passage of the first target that
     the text is about. Raises InputError if the file cannot be written.
     """
     write_pairs(list(_linked_rows(links, source, target, probable)), path)

@@ -29,8 +29,8 @@ def train(
 
     `config` is a TOML file or the name of a built-in configuration; `overrides` replace its keys, for example
     {"training.lr": 0.001} or ["training.lr=0.001"] (`--set`), and `out` replaces output.path. With `plots`, the
-    training run is plotted into MODEL/training if the extra `plot` is installed. Raises ConfigError for a wrong
-    configuration, LinkerError if the data or the folder are wrong, MissingExtraError without the extra `train`.
+    training run is plotted into MODEL/training if the extra `plot` is installed. Raises ConfigError for an invalid
+    configuration, LinkerError if the data or the folder cannot be used, MissingExtraError without the extra `train`.
     """
     if isinstance(overrides, Mapping):
         overrides = [_assignment(key, value) for key, value in overrides.items()]
@@ -59,7 +59,7 @@ def is_first() -> bool:
 
 
 def _assignment(key: str, value: object) -> str:
-    """Return an override as `--set` takes it; JSON writes strings, numbers, booleans and lists as TOML does."""
+    """Return an override in the syntax of `--set`; JSON writes strings, numbers, booleans and lists as TOML does."""
     return f"{key}={orjson.dumps(value, default=str).decode()}"
 
 

@@ -28,7 +28,7 @@ from linker.evaluation.reading.trec import read_run
 
 CLUSTERS = "clusters.jsonl"
 NAMED = re.compile(r"([A-Za-z]+-[A-Za-z]+)=(.+)", re.DOTALL)
-ABOVE = 1 + 1e-6  # factor that raises scores a little, so that a page's scores decrease strictly
+ABOVE = 1 + 1e-6  # maximum score in a run: `descending` raises some of 1 so that a page's scores differ
 Named = str | Path
 
 
@@ -45,7 +45,7 @@ class Triangles:
 
 @takes(TriangulateOptions)
 def triangulate(options: TriangulateOptions) -> Triangles:
-    """Join runs of several pairs of languages: links through a third language are evidence for direct ones.
+    """Combine runs of several pairs of languages: links through a third language are evidence for direct ones.
 
     `runs` were written by `link` with the method `auto` or `cascade`, whose scores are probabilities; the languages
     are those of RUN.json, or of a prefix such as "de-en=links.run". `known`: qrels of links that are certain, with
@@ -54,7 +54,7 @@ def triangulate(options: TriangulateOptions) -> Triangles:
     """
     o, out = options, None if options.out is None else Path(options.out)
     if len(o.runs) + len(o.known) < 2:
-        raise InputError("triangles need links between two pairs of languages or more: name several runs")
+        raise InputError("triangulation needs two pairs of languages or more: name several runs")
     given = network(map(_run, o.runs), map(_known, o.known))
     found = triangulated(given)
     groups = clusters(found, o.min_probability)
@@ -86,8 +86,8 @@ def _run(named: Named) -> tuple[Pair, Mapping[str, Mapping[str, float]]]:
         for target, score in scores.items():
             if not 0 <= score <= ABOVE:
                 raise InputError(
-                    f"{path}: the score {score:g} of {source} and {target} is not a probability: triangles need runs "
-                    "of the methods auto or cascade"
+                    f"{path}: the score {score:g} of {source} and {target} is not a probability: triangulation "
+                    "needs runs of the methods auto or cascade"
                 )
     return pair, run
 
@@ -130,7 +130,7 @@ def _candidates(
     partners: Mapping[tuple[str, str], Mapping[str, str]],
     k: int,
 ) -> Candidates:
-    """Rank each page's targets by probability, but put its cluster's first and lower those above it to its score."""
+    """Rank each page's targets by probability, but move its cluster's target to the front, lowering higher scores."""
     links = sp.coo_array(matrix)
     names = hashes(source.ids), hashes(target.ids)
     columns = links.col.astype(np.int64)

@@ -42,11 +42,7 @@ from linker.server.shelf import Shelf
 ROUTES = (
     search, embeddings, rerank, starting, jobs, indexes, documents, evaluate, status,
 )  # fmt: skip
-PATHS = (
-    "/v1/",
-    "/metrics",
-    *OPEN,
-)  # path prefixes of the API; the page, if there is one, serves all other paths
+PATHS = ("/v1/", "/metrics", *OPEN)  # path prefixes of the API; the page, if any, serves all other paths
 DESCRIPTION = (
     "Search indexes, change their documents, and evaluate runs. Errors are problem details (RFC 9457)."
 )
@@ -133,7 +129,7 @@ def described(app: FastAPI) -> dict[str, Any]:
 
 
 class Joined:
-    """The API and the page as one application; each has its own guard: admission to one is none to the other."""
+    """The API and the page as one application; each keeps its own guard."""
 
     def __init__(self, api: FastAPI, page: FastAPI) -> None:
         self._api, self._page = api, page

@@ -81,7 +81,7 @@ class Batcher(Generic[OptionsT]):
         most: Callable[[], int] = lambda: MOST,
         capacity: int = CAPACITY,
     ) -> None:
-        """Call `search(texts, options)` by `run`, which runs it in a thread.
+        """Search by `search(texts, options)`, which `run` calls in a thread.
 
         `window`: maximum seconds that a batch waits for more searches. `most` is called before each batch for its
         maximum number of texts. `capacity`: maximum number of waiting searches per owner.

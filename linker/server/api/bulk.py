@@ -85,7 +85,7 @@ class DocumentStream:
             await self._commit()
 
     def _keep(self, number: int, document: Document) -> None:
-        """Keep a document for the next commit. Raises UnusableError if its id has occurred before."""
+        """Keep a document for the next commit. Raises UnusableError if its id is already there and stays."""
         if document.id in self._pending:
             if not self._replace:
                 raise UnusableError(_duplicate(document.id))

@@ -12,9 +12,7 @@ from indexes.interface import Document
 from linker.server.api.pool import OWNER, BusyError, Waiting
 
 MOST = 256  # maximum number of changes in a commit
-WINDOW = (
-    0.01  # seconds that a commit waits for the clients of the previous one; much less than a commit takes
-)
+WINDOW = 0.01  # seconds to wait for the last commit's clients to send another change; a commit takes longer
 
 Change = Document | str  # a document to put, or the id of one to delete
 Apply = Callable[[Sequence[Change]], list[bool]]

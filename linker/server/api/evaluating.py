@@ -20,7 +20,7 @@ from linker.server.api import children
 MOST_RUNS = 20
 SMALL = 64 << 10  # bytes; a smaller request is not worth a process of its own
 
-# Options of `evaluate`, with the same names.
+# fields of a request that are options of `evaluate`
 OPTIONS = {"complete", "level", "judged_only", "most", "compat", "ties"}
 
 Qrels = str | dict[str, dict[str, int]]

@@ -173,9 +173,7 @@ class _Asked:
             return ANYBODY
         kind, _, token = headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer":
-            raise ProblemError(
-                401, "no token: send the header `Authorization: Bearer TOKEN`", "not-signed-in"
-            )
+            raise ProblemError(401, "no token: send Authorization: Bearer TOKEN", "not-signed-in")
         principal = access.principal(token.strip(), client)
         if principal is None:
             raise ProblemError(401, "the token is not known", "not-signed-in")

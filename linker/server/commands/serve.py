@@ -23,8 +23,8 @@ def serve(
         "Require a token from this file, which is created with a new token if it does not exist. "
         "With --api, a line is TOKEN, or TOKEN SCOPES NAME.", metavar="FILE")] = None,
     proxy_header: Annotated[str, Opt(
-        "Header in which the proxy in front of this server names who has signed in; "
-        "whoever reaches the port itself can set it.", metavar="NAME", default=False)] = "",
+        "Header in which the proxy in front of this server names the signed-in user; "
+        "anyone who can reach the port directly can set it.", metavar="NAME", default=False)] = "",
     allow_host: Annotated[list[str] | None, Opt(
         "Also answer to this host name. Repeatable.", metavar="NAME")] = None,
     rate_limit: Annotated[float, Opt(

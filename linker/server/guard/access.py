@@ -72,7 +72,7 @@ class Access:
         self._path: Path | None = None
         self._page = False
         self._key = secrets.token_bytes(32) if tokens else b"linker: everybody is let in"
-        self._ended: dict[str, int] = {}  # by id of a signed-out session: when it has expired for certain
+        self._ended: dict[str, int] = {}  # by id of a signed-out session: a time by which it has expired
         self._lock = threading.Lock()
         self._one, self._all = Rates(*TRIES), Rates(*TRIES_OF_ALL)
         self._seen: OrderedDict[tuple[str, bytes], None] = OrderedDict()

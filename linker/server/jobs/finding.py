@@ -24,8 +24,8 @@ EVERY = 50  # number of documents between two progress reports
 def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     """Return at most `spec["limit"]` candidates for `spec["seeds"]` in the index `spec["index"]`, best first.
 
-    `spec["settings"]` are a review's settings. Documents judged in `spec["judgements"]` are left out; an order that
-    learns learns from them. Raises InputError or IndexesError.
+    `spec["settings"]` are a review's settings. Documents judged in `spec["judgements"]` are left out; they are
+    training data if the order learns. Raises InputError or IndexesError.
     """
     seeds, settings = [Seed(**seed) for seed in spec["seeds"]], Settings.of(spec["settings"])
     judgements = [Judgement(**judgement) for judgement in spec["judgements"]]
@@ -59,6 +59,6 @@ def _check(engine: Engine, seeds: list[Seed], judgements: list[Judgement]) -> No
     if len(names) < len(seeds):
         raise InputError("two seeds have the same id: give each its own")
     if unknown := sorted({j.seed for j in judgements} - names - {""}):
-        raise InputError(f"a judgement names the seed {unknown[0]!r}, which is not among the seeds")
+        raise InputError(f"a judgement names the seed {unknown[0]!r}, which is not among the seeds: send it")
     for id_ in {seed.document for seed in seeds if seed.document}:
         engine.document(id_)

@@ -57,7 +57,7 @@ def specification(
     encoder: str = "none",
     language: str = "english",
 ) -> dict[str, Any]:
-    """Return the specification of a job: index `posts`, or add them to the index, and read seeds from `articles`."""
+    """Return the specification of a job: build an index of `posts` or add them to it, and read `articles` as seeds."""
     return {
         "folder": str(project.own_folder),
         "index": str(project.index),

@@ -237,9 +237,7 @@ class Jobs:
             self._path(standing.id, "result").write_bytes(orjson.dumps(job.result))
             entry.ended()
         error = (
-            Reason(f"the job exceeded its limit of {self._limits.job_seconds:g} seconds")
-            if late
-            else job.error
+            Reason(f"it exceeded its limit of {self._limits.job_seconds:g} seconds") if late else job.error
         )
         for secret, name in entry.hidden.items():
             error = error.replace(secret, name)

@@ -41,7 +41,7 @@ DOUBTFUL = message("The encoding could not be detected: if letters look wrong, c
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file in the form: its apparent content or why it cannot be read, its purpose, and the user's choices.
+    """A file in the form: a preview of its content or why it cannot be read, its role, and the user's choices.
 
     `is_other`: whether it is now read differently from the rows shown in the form.
     """

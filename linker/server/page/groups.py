@@ -144,7 +144,7 @@ def change(
 
 @router.post("/one/seeds", name="group_seeds")
 def seeds(request: Request, opened: InReview, reader: Reader, number: int) -> Response:
-    """Make the distinct texts of a group seeds, to find everything else about its story."""
+    """Add the distinct texts of a group as seeds, to find everything else about its story."""
     here = grouping.needed(opened).get(number)
     if here is None:
         return listing(request, opened, View(), CHANGED)

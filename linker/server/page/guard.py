@@ -19,7 +19,7 @@ from linker.server.page import sessions
 from linker.server.page.rendering import message
 
 OPEN = ("/login", "/static/")  # paths that need no sign-in
-UPLOAD = "/upload"  # suffixes of the paths that take files
+UPLOAD = "/upload"  # suffix of the paths that accept files
 HEADERS: Mapping[str, str] = {
     **gate.HEADERS,
     "content-security-policy": "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; "
@@ -31,7 +31,7 @@ HEADERS: Mapping[str, str] = {
 
 
 def asked_by(config: ServeConfig) -> Callable[[Scope], gate.Asked]:
-    """Return a function that gives a request's details for the page and puts its `Session` in its state."""
+    """Return a factory of the page's `Asked`, which puts the `Session` in the request's state."""
     return lambda scope: _PageRequest(scope, config)
 
 

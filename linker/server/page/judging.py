@@ -15,12 +15,12 @@ from linker.engine.folding import copies
 from linker.review.interface import Candidate, Seed, Verdict
 from linker.server.shelf import Opened
 
-LONGEST = 40_000  # characters of a text that are initially shown
-READ = 600  # characters of a text in another language that are translated
-LEAD = 220  # characters of a seed in its short form
-BRIEF = 700  # characters of a candidate, or of a row, in its short form
-LIKELIEST = 8  # seeds that are offered for a document
-LABEL = 60  # characters of a seed's label
+LONGEST = 40_000  # maximum characters of a text that are shown at first
+READ = 600  # maximum characters of a text in another language that are translated
+LEAD = 220  # maximum characters of a seed in its short form
+BRIEF = 700  # maximum characters of a candidate, or of a row, in its short form
+LIKELIEST = 8  # maximum number of seeds offered for a document
+LABEL = 60  # maximum characters of a seed's label
 WORDS = 6  # maximum number of shared words that are named
 WRAPPED = re.compile(r"(?<=[^\n]{40}[^\n.!?:;])(?<!\n)\n(?=\w)")  # the newline after a wrapped line
 KNOWN = 256  # maximum number of documents whose copies are cached

@@ -20,7 +20,7 @@ from linker.server.page.rendering import message
 from linker.server.shelf import Opened
 
 PAGE = 50  # rows per page of the list
-# Bounds of the probability of a row's best candidate, by the name used in addresses.
+# bounds on the probability of a row's best candidate, by their name in URLs
 BANDS: dict[str, tuple[float, float]] = {
     "95": (0.95, 1.01), "80": (0.8, 0.95), "50": (0.5, 0.8), "0": (0.0, 0.5)
 }  # fmt: skip
@@ -48,7 +48,7 @@ class RowsView:
         return urlencode(plain)
 
     def chosen(self, rows: Sequence[Row]) -> list[Row]:
-        """Return the rows to list, in their order."""
+        """Return the rows that match these choices, in the chosen order."""
         low, high = BANDS.get(self.band, (-1.0, 2.0))
         found = [row for row in rows if self.state in ("", row.state) and low <= row.probability < high]
         return found if self.order == "file" else by_probability(found)
@@ -57,7 +57,7 @@ class RowsView:
 def view_of(
     state: Wanted = "", band: Text = "", order: Text = "", level: Annotated[float, Query()] = LEVEL
 ) -> RowsView:
-    """Return the view of a request."""
+    """Return the choices in a request's query; invalid ones are ignored."""
     return RowsView(state, band if band in BANDS else "", "file" if order == "file" else "", level)
 
 

@@ -62,7 +62,7 @@ class Pace:
 
 
 def curve(found: Sequence[int], most: int | None, language: ReaderLanguage) -> DrawnCurve:
-    """Return the plot of the number found after each document read.
+    """Return the plot of how many relevant documents had been `found` after each document read.
 
     `most`: the largest number of relevant documents that the certificate allows, if there is one.
     """

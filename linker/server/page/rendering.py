@@ -27,7 +27,7 @@ message = wording.message
 SWAP = "x-linker-swap"  # header of requests from the page's script, which replaces <main> with the response's
 
 
-# Methods of a ReaderLanguage.
+# methods of a ReaderLanguage that templates use as filters
 FILTERS = ("number", "percent", "floor_percent", "time", "ago", "day", "sentence")
 
 # The words for verdicts.

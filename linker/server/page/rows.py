@@ -75,7 +75,7 @@ def judge(
     note: Text = "",
     copies: Annotated[bool, Form()] = False,
 ) -> Response:
-    """Store the judgement of a row or of its candidate, and go on: to its next candidate, or the next open row."""
+    """Store the judgement of a row or of its candidate, and show its next candidate or the next open row."""
     before = _row(opened, reader.reviewer, row)
     is_again = _is_again(before, id, verdict)
     try:
@@ -125,7 +125,7 @@ def accept(
 def take_back(
     request: Request, opened: InReview, reader: Reader, view: Viewed, time: Short, by: Short = ""
 ) -> Response:
-    """Take back all links accepted in bulk."""
+    """Take back the links of one bulk acceptance."""
     opened.ledger.take_back(lambda j: j.phase == "accepted" and (j.time, j.reviewer) == (time, by))
     return _follow(request, opened, view, "")
 
@@ -148,7 +148,7 @@ def check(request: Request, opened: InReview, reader: Reader, view: Viewed) -> R
 def several(
     request: Request, opened: InReview, reader: Reader, view: Viewed, several: Annotated[bool, Form()] = False
 ) -> Response:
-    """Set whether one match is enough for a row."""
+    """Set whether a row may have several matches."""
     opened.ledger.set("until", None)
     opened.ledger.set("per_seed", several)
     opened.review.refresh()
@@ -212,7 +212,7 @@ def _is_again(row: Row, id_: str, verdict: Said) -> bool:
 
 
 def _after(opened: Opened, reviewer: str, holder: str, view: RowsView, seed: str, verdict: Said) -> str:
-    """Return the row to go to: the same one while it needs more, else the next open one in the view, or overall."""
+    """Return the row to show: the same one while it needs more verdicts, else the next open one (see `_next`)."""
     row = _row(opened, reviewer, seed)
     enough = opened.review.settings.enough
     if verdict == "not" and row.state == "open":
@@ -223,7 +223,7 @@ def _after(opened: Opened, reviewer: str, holder: str, view: RowsView, seed: str
 
 
 def _next(opened: Opened, reviewer: str, holder: str, view: RowsView, after: str = "") -> str:
-    """Return the next open row after one that may have left the view, or an empty string."""
+    """Return the next open row in the view after the row `after`, else the next one overall, or an empty string."""
     rows = matching.rows_of(opened, reviewer)
     listed = RowsView(band=view.band, order=view.order).chosen(rows)
     busy = opened.review.seeds_elsewhere(holder)

@@ -52,7 +52,7 @@ def cancel(request: Request, project: Project, task: str) -> None:
 
 
 def forget(request: Request, project: Project) -> None:
-    """Cancel all jobs of a review, and forget them."""
+    """Cancel all jobs of a review, and delete their records."""
     for job in _jobs(request).list(PAGE):
         if job.id == f"{job.kind}-{project.key}":
             _jobs(request).forget(job.id, PAGE)

@@ -1,4 +1,4 @@
-"""The search outside the queue: filters by field, near duplicates folded, hits taken as seeds or judged at once."""
+"""The page Search: hits outside the queue, filtered by field, to be judged at once or added as seeds."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Line:
 
 @router.get("/p/{project}/search", name="search")
 def show(request: Request, opened: InReview) -> Response:
-    """Answer a query, or show the search box."""
+    """Show the hits of a query, or only the search box."""
     query = dict(request.query_params)
     text = query.get("q", "").strip()
     offered = _fields(opened.engine, opened.engine.collection.manifest.generation)
@@ -72,7 +72,7 @@ def _count(query: Mapping[str, str]) -> int:
 
 
 def conditions(query: Mapping[str, str], offered: list[MetadataField]) -> Filter | None:
-    """Return the filter of the form's fields `is.NAME`, `from.NAME` and `to.NAME`. Raises BadFilterError."""
+    """Return the filter given by the form's fields `is.NAME`, `from.NAME` and `to.NAME`. Raises BadFilterError."""
     asked: dict[str, Any] = {}
     for field in offered:
         low, high = query.get(f"from.{field.name}", "").strip(), query.get(f"to.{field.name}", "").strip()
@@ -137,7 +137,7 @@ def judge(
 
 @router.post("/p/{project}/search/seed", name="search_seed")
 def take(request: Request, opened: InReview, id: Annotated[str, Form()], back: Text = "") -> Response:
-    """Take a document of the index as a seed."""
+    """Make a document of the index a seed."""
     document = opened.engine.document(id)
     seed = Seed(document.id, document.text, document.title, document.metadata, document.id)
     opened.ledger.put_seeds([seed])

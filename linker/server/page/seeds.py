@@ -35,7 +35,7 @@ def show(
     q: Annotated[str, Query(max_length=2000)] = "",
     start: Annotated[int, Query(ge=0)] = 0,
 ) -> Response:
-    """List the seeds, and the documents that a search offers as further ones."""
+    """List the seeds, and the hits of a search, which can be added as seeds."""
     return _page(request, opened, q=q, start=start)
 
 

@@ -16,7 +16,7 @@ from linker.server.config import ServeConfig
 from linker.server.guard.access import LIFETIME
 
 REVIEWER, LANGUAGE = "linker-reviewer", "linker-language"
-LONGEST_NAME = 60  # characters of a reviewer's name
+LONGEST_NAME = 60  # maximum characters of a reviewer's name
 CSRF_FIELD, CSRF_HEADER = "csrf", "x-csrf-token"
 
 
@@ -37,7 +37,7 @@ class Session:
 
 
 def read(request: Request, config: ServeConfig) -> Session:
-    """Return the session of a request, a new one if its cookie is missing, forged, too old or ended."""
+    """Return the session of a request, a new one if its cookie is missing, forged, expired or signed out."""
     access, cookie = config.access, ""
     known = access.checked(request.cookies.get(cookie_name(request), ""))
     if known is None:

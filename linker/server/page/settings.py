@@ -62,6 +62,6 @@ def _page(request: Request, opened: Opened, error: str = "") -> Response:
 
 
 def _number(text: str, default: float = 0.0) -> float:
-    """Return the number of a field, written with a point or a comma. Raises ValueError."""
+    """Return the number in a form field, written with a decimal point or comma. Raises ValueError."""
     text = text.strip().removesuffix("%").strip().replace(",", ".")
     return float(text) if text else default

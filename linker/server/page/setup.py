@@ -58,7 +58,7 @@ class SetupForm:
     language: str = ""
     encoder: str = ""
     guessed: str = ""
-    found: str = ""  # the language of the texts
+    found: str = ""  # the detected language of the texts
 
     @classmethod
     def of(cls, project: Project, uploads: Sequence[Upload], form: FormData | None = None) -> Self:
@@ -139,7 +139,7 @@ async def start(request: Request, project: InProject) -> Response:
 
 
 def begin(request: Request, project: Project, spec: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Start the job that indexes the files of these names. Raises InputError if one is running."""
+    """Start the job that indexes the files with these names. Raises InputError if one is running."""
     shelf = shelf_of(request)
 
     def ended() -> None:

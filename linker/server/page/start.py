@@ -66,7 +66,7 @@ async def create(
     about: Text = "",
     job: Annotated[Job | Literal[""], Form()] = "",
 ) -> Response:
-    """Make a review from uploaded files; if one cannot be read, make none and say why next to the field."""
+    """Create a review from uploaded files; if one cannot be read, create none and show the error next to its field."""
     workspace = workspace_of(request)
     files = [upload for upload in posts if upload.filename]
     back = job or "story"
@@ -110,7 +110,7 @@ def _describe(project: Project, job: str, about: str) -> None:
 
 @router.post("/sample", name="sample")
 def sample(request: Request) -> Response:
-    """Make a review from the sample in the package, or go to the existing one."""
+    """Create a review from the sample in the package, or redirect to the existing one."""
     workspace, text = workspace_of(request), translate(request).text(SAMPLE_NAME)
     known = next((p for p in workspace.projects if p.about.get("sample")), None)
     if known is not None:

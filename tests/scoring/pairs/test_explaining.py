@@ -193,7 +193,7 @@ def test_the_command(tmp_path: Path) -> None:
     everything = linker(*command, "-n", "0").stdout.split("\nB: ")[0]
     assert everything.split("layers.0.ring")[0].count(" ·") - 1 == zeros  # one in the title
     assert "Rank correlation with |Δcosine| over 6 tokens" in everything
-    assert "not proof" in done.stderr
+    assert "shows a token's effect" in done.stderr
 
 
 def test_the_command_on_another_kind_and_on_wrong_usage(tmp_path: Path) -> None:

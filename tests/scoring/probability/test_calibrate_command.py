@@ -169,7 +169,7 @@ def test_a_promised_precision(made: Path) -> None:
     assert "no threshold is certified" in nothing.stderr
     assert not any(json.loads(line)["ids"] for line in nothing.stdout.splitlines())
     for option in (("--mode", "bm25"), ("--k1", "2")):
-        assert "leave out other ones" in linker(*arguments, "0.5", *option, check=2).stderr
+        assert "cannot be combined with --mode" in linker(*arguments, "0.5", *option, check=2).stderr
 
 
 def test_another_encoder_or_analysis_is_refused(made: Path, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ DocumentId = Annotated[
     str,
     Path(
         max_length=4000,
-        description="Id of the document, percent-encoded: any text without white space; a slash may stand as it is.",
+        description="Id of the document, percent-encoded: any string without white space; slashes need no encoding.",
         examples=["news/2021-03-14"],
     ),
 ]
@@ -38,7 +38,7 @@ class DocumentBody(Model):
     )
     title: str = Field("", examples=["Floods in Valencia"])
     metadata: Mapping = Field(
-        {}, description="Metadata that `where` can filter by.", examples=[{"lang": "en"}]
+        {}, description="Metadata that `where` can filter on.", examples=[{"lang": "en"}]
     )
 
 
@@ -52,7 +52,7 @@ class StoredDocument(Model):
 
 
 class PutResult(Model):
-    """The outcome for a document."""
+    """The result of storing a document."""
 
     id: str
     created: bool = Field(description="False if it replaced a document.")
@@ -60,14 +60,14 @@ class PutResult(Model):
 
 
 class UnusedLine(Model):
-    """A line that was not used."""
+    """A line from which no document was added."""
 
     line: int = Field(description="Line number, from 1.", examples=[3])
     reason: str = Field(examples=["no id: no field _id or id among text"])
 
 
 class BulkReport(Model):
-    """The outcome for the lines."""
+    """The result of adding documents from lines."""
 
     index: str
     lines: int = Field(description="Lines that were read.")
@@ -91,7 +91,7 @@ class DeleteRequest(Model):
 
 
 class DeleteResult(Model):
-    """The outcome for the documents."""
+    """The result of deleting documents."""
 
     deleted: int
     missing: list[str] = Field(description="Ids that were not in the index.")
@@ -220,7 +220,7 @@ async def bulk(
     replace: Annotated[
         bool,
         Query(
-            description="Whether a document replaces the one with its id; otherwise it goes to quarantine."
+            description="Whether a document replaces one with the same id; otherwise it goes to quarantine."
         ),
     ] = False,
 ) -> Response:

@@ -1,4 +1,4 @@
-"""`POST /v1/embeddings` and `GET /v1/models` in OpenAI's shape: an index's encoder for clients that speak it."""
+"""`POST /v1/embeddings` and `GET /v1/models` in OpenAI's format, so that its clients can use an index's encoder."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class EmbeddingRequest(Model):
 
 
 class Embedding(Model):
-    """The vector of one text, of length 1."""
+    """The vector of one text, normalised to length 1."""
 
     object: Literal["embedding"] = "embedding"
     index: int = Field(description="Position of the text in the request, from 0.")
@@ -67,7 +67,7 @@ class Embedding(Model):
 
 
 class Usage(Model):
-    """The amount encoded; words are counted instead of tokens, which each encoder counts differently."""
+    """The number of words encoded, in place of tokens, which each encoder counts differently."""
 
     prompt_tokens: int
     total_tokens: int

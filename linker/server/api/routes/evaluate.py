@@ -20,7 +20,7 @@ router = routes("evaluation")
 class Evaluated(Model):
     """The evaluation of one run."""
 
-    run: str = Field(description="The sixth column of its last line.")
+    run: str = Field(description="Name of the run: the sixth column of its last line.")
     topics: int
     answered: int = Field(description="Judged topics for which the run has a document.")
     ignored: int = Field(description="Topics of the run without judgements.")

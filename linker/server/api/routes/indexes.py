@@ -51,7 +51,7 @@ class IndexDescription(Model):
     name: str = Field(examples=["news"])
     documents: int
     generation: int = Field(description="Number of the commit that is open.")
-    mode: str = Field(description="How texts are searched unless a request says otherwise.")
+    mode: str = Field(description="Search mode, unless a request sets another.")
     encoder: str | None = Field(description="Name of the encoder; null if there is none.")
     dimension: int | None = Field(description="Dimension of its vectors.")
     language: str
@@ -124,7 +124,7 @@ async def create(
 ) -> Response:
     """Create an empty index in the served folder, to which documents are added afterwards.
 
-    Its encoder is a model that is installed on the server; `linker index build` also takes any other.
+    Its encoder is a model that is installed on the server; `linker index build` also accepts any other.
     """
     there = ["none", *(model.name for model in installed())]
     if body.encoder not in there:
@@ -242,7 +242,7 @@ async def _made(service: Service, name: str, make: Callable[[Path], object]) -> 
     async with service.administering:
         directory = _folder(service) / name
         if name in service.indexes or directory.exists():
-            raise ProblemError(409, f"there is an index or folder {name!r} already", "index-exists")
+            raise ProblemError(409, f"the index or folder {name!r} already exists", "index-exists")
 
         def made() -> dict[str, Any]:
             with _refused(directory, name, 400, "bad-request"):

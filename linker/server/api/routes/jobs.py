@@ -39,8 +39,8 @@ class JobDescription(Model):
     state: Literal["waiting", "running", "done", "failed", "cancelled"]
     created: float = Field(description="Seconds since 1970.")
     progress: JobProgress | None = None
-    error: str = Field(description="Why it failed, in the words of the command line.")
-    result: dict[str, Any] | None = Field(None, description="Once it is done: what was found, or linked.")
+    error: str = Field(description="Why it failed, as the command line would say it.")
+    result: dict[str, Any] | None = Field(None, description="The result, once the job is done.")
 
 
 class JobList(Model):

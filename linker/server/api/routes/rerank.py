@@ -27,13 +27,13 @@ TEXTS = ["Heavy rain flooded the streets of Valencia", "Voters elected a parliam
 
 
 class TextDocument(Model):
-    """A document in the form of an object."""
+    """A document sent as an object."""
 
     text: Text
 
 
 class CohereRequest(Model):
-    """Cohere's form: it has `documents`."""
+    """A request in Cohere's format, which has `documents`."""
 
     query: Query
     documents: list[Text | TextDocument] = Field(min_length=1, max_length=MOST_TEXTS)
@@ -45,19 +45,19 @@ class CohereRequest(Model):
 
 
 class TeiRequest(Model):
-    """TEI's form: it has `texts`."""
+    """A request in TEI's format, which has `texts`."""
 
     query: Query
     texts: list[Text] = Field(min_length=1, max_length=MOST_TEXTS)
     model: ModelName | None = None
-    raw_scores: bool = Field(False, description="Cosines as they are; otherwise those below 0 become 0.")
+    raw_scores: bool = Field(False, description="Return negative cosines, too; otherwise they become 0.")
     return_text: bool = Field(False, description="Whether each result includes its text.")
     truncate: bool | None = Field(None, description="Ignored: the encoder cuts long texts.")
     truncation_direction: str | None = Field(None, max_length=20, description="Ignored.")
 
 
 class CohereResult(Model):
-    """One document's rank."""
+    """The position in the request and the score of one document."""
 
     index: int = Field(description="Position of the document in the request, from 0.")
     relevance_score: float = Field(ge=0, le=1, description="Cosine of query and document, at least 0.")
@@ -73,7 +73,7 @@ class CohereAnswer(Model):
 
 
 class TeiRank(Model):
-    """One text's rank."""
+    """The position in the request and the score of one text."""
 
     index: int = Field(description="Position of the text in the request, from 0.")
     score: float

@@ -100,7 +100,7 @@ def explain(
 def _scores(
     collection: AnyCollection, retriever: RowSearch | TextSearch, query: Any, ids: Sequence[str]
 ) -> dict[str, float]:
-    if collection.manifest.elastic:  # a server cannot be queried by row
+    if collection.manifest.elastic:  # Elasticsearch cannot be queried by row
         return {}
     known = [id_ for id_ in ids if id_ in collection.rows]
     if not known:
@@ -173,7 +173,7 @@ class SearchRequest(Model):
 
 
 class Contributions(Model):
-    """What makes up a ranker's score: start + the sum of `features` + rest."""
+    """The parts of a ranker's score, which is start + the sum of `features` + rest."""
 
     start: float = Field(description="The same for all documents of a text.")
     features: dict[str, float] = Field(description=f"The {FEATURES} largest contributions, by feature.")
@@ -210,7 +210,7 @@ class Result(Model):
     """The hits of one text, best first."""
 
     hits: list[FoundDocument]
-    no_match: float | None = Field(None, description="Probability that no document is relevant, by a ranker.")
+    no_match: float | None = Field(None, description="A ranker's probability that no document is relevant.")
 
 
 class SearchAnswer(Model):

@@ -54,7 +54,8 @@ class FindRequest(Model):
         "topic", description="topic: all seeds describe one story; pairs: each has its own links."
     )
     order: OrderName | None = Field(
-        None, description="feedback learns from judgements (default of a topic); the others merge rankings."
+        None,
+        description="feedback learns from judgements (the default for a topic); the others merge rankings.",
     )
     judgements: list[KnownJudgement] = Field([], max_length=100_000)
     limit: int = Field(1000, ge=1, le=100_000, description="How many documents to return.")
@@ -116,7 +117,9 @@ class LinkRequest(Model):
         "auto", description="`auto` links all texts together, in one language or two; the others need two."
     )
     k: int = option(LinkOptions, "k")
-    dictionary: list[tuple[str, str]] = Field([], max_length=1_000_000, description="Words and translations.")
+    dictionary: list[tuple[str, str]] = Field(
+        [], max_length=1_000_000, description="Pairs of a word and its translation."
+    )
     links: list[tuple[str, str]] = Field(
         [], max_length=1_000_000, description="Known links to learn from: ids of source and target."
     )
@@ -152,7 +155,7 @@ class GroupRequest(Model):
     )
     different: list[tuple[str, str]] = Field(
         [], max_length=1_000_000,
-        description="Pairs about different stories. If empty, documents that no chain of `same` connects.",
+        description="Pairs about different stories; by default, pairs that no chain of `same` connects.",
     )  # fmt: skip
     days: float | None = option(GroupOptions, "days")
     precision: float | None = Field(
