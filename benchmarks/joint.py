@@ -122,7 +122,8 @@ def _decided(
 
 def _in_a_process(texts: Path, documents: Path, out: Path) -> dict[str, float]:
     """Link with the training links known, as a command; return its CPU minutes and GiB, including the index."""
-    command = [sys.executable, "-c", CODE, "link", str(texts), str(documents), "--train", str(_train(STATEMENTS)),
+    train = shared_data() / STATEMENTS / "qrels" / "train.tsv"
+    command = [sys.executable, "-c", CODE, "link", str(texts), str(documents), "--train", str(train),
                "-k", str(KEPT), "--out", str(out)]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     seconds, kib = done.stdout.rpartition("COST ")[2].split()
@@ -244,10 +245,6 @@ def _rivals(
             continue
         runs |= {name: scored, f"{name} + Hungarian": rivals.assigned(scored)}
     return runs
-
-
-def _train(name: str) -> Path:
-    return shared_data() / name / "qrels" / "train.tsv"
 
 
 def _texts(path: Path, parts: Iterable[Judged]) -> Path:

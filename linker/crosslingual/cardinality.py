@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from indexes.dtypes import Float32Array, Float64Array
 from linker.base.errors import InputError
-from linker.crosslingual.options import Cardinality
+from linker.crosslingual.options import LEARN, Cardinality
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.auto import Solution
 from linker.crosslingual.scoring.assignment import one_to_one
@@ -15,12 +15,10 @@ from linker.crosslingual.scoring.candidates import DECIMALS, Candidates, hashes,
 from linker.crosslingual.task import Task
 from linker.scoring.ranking.described import aligned
 
-LEARNED = ("auto", "cascade")
-
 
 def cardinality_of(task: Task, method: str) -> Cardinality:
-    """Return how many partners pages may have, by the options or the method. Raises InputError if they contradict."""
-    asked, learns = task.options.links, method in LEARNED
+    """Return how many partners pages may have, by options or method. Raises InputError if they contradict."""
+    asked, learns = task.options.links, method in LEARN
     if method in ("hapax", "pivot") and asked not in (None, "one-to-one"):
         raise InputError(f"the method {method!r} matches pages one to one: `links` {asked} does not apply")
     if asked and lists_several(asked):

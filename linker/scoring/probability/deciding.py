@@ -27,7 +27,7 @@ from linker.scoring.probability.competition import (
     spread,
 )
 from linker.scoring.probability.relations import related
-from linker.scoring.probability.verification import fit_calibrated
+from linker.scoring.probability.verification import ThreeWay
 from linker.scoring.ranking.fitting import Held
 
 Won = tuple[Float64Array, Float64Array]  # P(link) of candidates [n, c] and P(none) [n]
@@ -180,16 +180,13 @@ def _calibrated(
     """
     right = mrr(held[0], known.relevant, known.lists.documents >= 0) == 1
     x, linked, alone = (_described(*one) for one in (won, held, absent))
-    fold = fold_numbers(len(right), FOLDS, seed)
-    rows = [np.flatnonzero(fold == number) for number in range(FOLDS)]
-    verifier, checks = fit_calibrated(
-        SEEN, rows, [linked[of] for of in rows], [right[of] for of in rows], [alone[of] for of in rows]
-    )
+    verifier = ThreeWay.fitted(SEEN, linked, right, alone)
     if share is None:
         share = verifier.share(x)
-    said = np.zeros((2, len(right)))
-    for of, check in zip(rows, checks, strict=True):
-        said[:, of] = check(linked[of], share), check(alone[of], share)
+    fold, said = fold_numbers(len(right), FOLDS, seed), np.zeros((2, len(right)))
+    for here in (fold == number for number in range(FOLDS)):
+        check = ThreeWay.fitted(SEEN, linked[~here], right[~here], alone[~here])
+        said[:, here] = check(linked[here], share), check(alone[here], share)
     best = won[0].max(axis=1, initial=0)
     both = np.concatenate([won[0], won[1][:, None]], axis=1)
     both = spread(both, np.where(best > 0, verifier(x, share), 0))

@@ -58,6 +58,37 @@ class Verifier:
         return np.asarray(linked * expit(self.right_odds(features)))
 
 
+class ThreeWay(Verifier):
+    """A verifier of three kinds of first candidates: right, wrong for a linked page, and wrong for an unlinked page.
+
+    `right` separates the first kind from the others, and `linked` separates the other two. Wrong candidates look much
+    the same for both kinds of pages, so the log odds of a linked page level off where most first candidates are wrong.
+    The straight line that `Verifier` fits to them is too flat where most are right.
+    """
+
+    @classmethod
+    def fitted(
+        cls, names: Sequence[str], linked: Float64Array, right: BoolArray, alone: Float64Array
+    ) -> ThreeWay:
+        """Return a verifier fitted like `fit_verifier`, towards zero and on as many lists without targets as with."""
+        both, zeros = np.concatenate([linked, alone]), np.zeros(len(names) + 1)
+        start = cls(tuple(names), both.mean(0), both.std(0) + 1e-6, zeros, zeros)
+        z, known = start.standard(both), np.arange(len(both)) < len(linked)
+        good = np.append(right, np.zeros(len(alone), bool))
+        rest = _fit(z[~good], known[~good], logistic.RIDGE, zeros)
+        return replace(start, linked=rest, right=_fit(z, good, logistic.RIDGE, zeros))
+
+    def odds(self, features: Float64Array) -> Float64Array:
+        """Return the log odds [n] that the pages with `features` [n, f] have a counterpart, if half of all pages
+        do."""
+        rest, right = super().odds(features), super().right_odds(features)
+        return np.asarray(np.logaddexp(right + np.logaddexp(0, rest), rest))
+
+    def right_odds(self, features: Float64Array) -> Float64Array:
+        """Return the log odds [n] that the first candidates of linked pages with `features` [n, f] are right."""
+        return np.asarray(super().right_odds(features) + np.logaddexp(0, -super().odds(features)))
+
+
 def names_of(ranker: LinearRanker) -> tuple[str, ...]:
     """Return the names of the features of `first_candidates`."""
     return LIST + ranker.names

@@ -11,11 +11,10 @@ from indexes.dtypes import BoolArray
 from indexes.hybrid import Embed, HybridIndex
 from indexes.interface import RowArray
 from linker.corpora import Query
-from linker.evaluation.first_ranks import mrr
 from linker.scoring.ranking import pooled
 from linker.scoring.ranking.candidates import Gatherer, Pool, PoolSettings
 from linker.scoring.ranking.ranker import BATCH, Ranker
-from linker.scoring.ranking.training import FEWEST, Training, train
+from linker.scoring.ranking.training import FEWEST, Training, after_and_before, train
 
 Qrels = Mapping[str, Mapping[str, float]]
 
@@ -98,11 +97,7 @@ def measured(
     judged = [q for q in queries if any(r > 0 for r in qrels.get(q.id, {}).values())]
     gatherer = Gatherer(collection, ranker.pool, embed)
     pool = gathered(gatherer, [q.text for q in judged])
-    ranked = ranker.rank(pool)
-    figures = {"queries": float(len(judged))}
-    for name, rows in (("", ranked.rows), ("_before", pool.rows)):
-        relevant = relevant_rows(gatherer.ranking, judged, qrels, rows)
-        order = np.broadcast_to(-np.arange(rows.shape[1]), rows.shape)
-        reciprocal = mrr(order, relevant, rows >= 0)
-        figures |= {f"mrr{name}": float(reciprocal.mean()), f"success{name}": float((reciprocal == 1).mean())}
-    return figures
+    relevant = relevant_rows(gatherer.ranking, judged, qrels, pool.rows)
+    figures = after_and_before(ranker.scores(pool), relevant, pool.valid)
+    names = ("queries", "mrr", "success", "mrr_before", "success_before")
+    return dict(zip(names, (float(len(judged)), *figures), strict=True))

@@ -16,13 +16,12 @@ import numpy as np
 from indexes.dtypes import AnyArray, BoolArray, Float64Array
 from linker.base.errors import InputError
 from linker.base.files import read_regular
-from linker.evaluation.first_ranks import mrr
 from linker.scoring.ranking import calibration, folder
 from linker.scoring.ranking.candidates import Pool, PoolSettings
 from linker.scoring.ranking.forest import MOST_BYTES, Forest, compact
 from linker.scoring.ranking.groups import names_of
 from linker.scoring.ranking.ranker import Ranker, blended
-from linker.scoring.ranking.training import Training, TrainingLists, grow, lists_of
+from linker.scoring.ranking.training import Training, TrainingLists, after_and_before, grow, lists_of
 
 NAME = "pooled"  # the name by which `--rerank` chooses it
 FOLDER = Path(__file__).with_name("pooled")
@@ -78,10 +77,7 @@ def load() -> Ranker:
 def measured(pool: Pool, relevant: BoolArray, found: int) -> Training:
     """Return linker's default ranker like a newly trained one, with its figures on the queries' candidates."""
     ranker = load()
-    figures: list[float] = []
-    for scores in (ranker.scores(pool), np.broadcast_to(-np.arange(relevant.shape[1]), relevant.shape)):
-        reciprocal = mrr(scores, relevant, pool.valid)
-        figures += [float(reciprocal.mean()), float((reciprocal == 1).mean())]
+    figures = after_and_before(ranker.scores(pool), relevant, pool.valid)
     text = read_regular(FOLDER / folder.TREES, MOST_BYTES).decode()
     return Training(ranker, text, len(relevant), found, *figures)
 

@@ -131,13 +131,18 @@ def train(
     fitted = calibration.fit(out[best], hidden, pool.valid, relevant, pool.features, pool.names)
     about = {"queries": len(relevant), "found": found, "seed": seed, "trees": STEPS[best], **(about or {})}
     ranker = Ranker(settings, pool.names, Forest.read(text), fitted, encoder=encoder, about=about)
-    in_order = np.broadcast_to(-np.arange(relevant.shape[1]), relevant.shape)
-    figures = []
-    for order in (out[best], in_order):
-        reciprocal = mrr(order, relevant, pool.valid)
-        figures += [float(reciprocal.mean()), float((reciprocal == 1).mean())]
+    figures = after_and_before(out[best], relevant, pool.valid)
     training = Training(ranker, text, len(relevant), found, *figures)
     return dataclasses.replace(training, held=out[best], absent=hidden)
+
+
+def after_and_before(scores: Float64Array, relevant: BoolArray, valid: BoolArray) -> list[float]:
+    """Return MRR and S@1 of candidates by `scores` [n, c], and then those of the candidates in their own order."""
+    figures = []
+    for order in (scores, np.broadcast_to(-np.arange(relevant.shape[1]), relevant.shape)):
+        reciprocal = mrr(order, relevant, valid)
+        figures += [float(reciprocal.mean()), float((reciprocal == 1).mean())]
+    return figures
 
 
 def _out_of_fold(
