@@ -6,6 +6,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
   $$p -c 'import sys; raise SystemExit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 VENV := .venv
 BIN := $(VENV)/bin
+# Workers, and the hundreds of processes that tests start, load compiled modules instead of compiling each one again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test quick coverage docs house bench report mutants fuzz release lint format requirements clean
 demo: $(VENV)/.demo

@@ -22,6 +22,7 @@ MEASURES = "-m MAP@5 -m MRR -m success.1"
 TRAIN = "--queries queries.jsonl.gz --qrels qrels/train.tsv"
 DATES = "--date-field date --date-direction after"
 POSTS = "linker index build corpus.jsonl.gz --tokenizer posts --positions"
+# a row may use the output of earlier rows
 ROWS = {
     "BM25 as it comes": (
         "linker index build corpus.jsonl.gz --out {out}/bm25",
@@ -48,7 +49,7 @@ ROWS = {
         f"linker rank train {{out}}/minilm {TRAIN} {DATES} --out {{out}}/ranker-dates",
         "linker search {out}/minilm --queries queries.jsonl.gz -k 5 --rerank {out}/ranker-dates --out {out}/run",
     ),
-}  # a row may use the output of earlier rows
+}
 
 
 def _row(commands: tuple[str, ...], work: Path) -> dict[str, Any]:

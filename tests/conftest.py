@@ -12,9 +12,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # the workers' threads would wait for each other's cores
 os.environ["LINKER_TRUSTED_HOSTS"] = os.devnull  # the user's own file of trusted hosts is ignored
 if (MEMORY := Path("/dev/shm")).is_dir() and shutil.disk_usage(MEMORY).free > 4 << 30:
-    os.environ.setdefault(
-        "PYTEST_DEBUG_TEMPROOT", str(MEMORY)
-    )  # a commit syncs many files, which is slow on disk
+    # a commit syncs many files, which is slow on disk
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING

@@ -64,9 +64,8 @@ def home() -> Path:
     """Return the folder where Elasticsearch is or will be unpacked; a system user must be able to read it."""
     if given := os.environ.get("LINKER_ELASTIC_HOME"):
         return Path(given)
-    cache = (
-        Path("/var/tmp") if os.geteuid() == 0 else Path.home() / ".cache"
-    )  # /root is closed to other users
+    # /root is closed to other users
+    cache = Path("/var/tmp") if os.geteuid() == 0 else Path.home() / ".cache"
     return cache / "linker" / "elasticsearch"
 
 

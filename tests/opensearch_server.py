@@ -57,9 +57,8 @@ POLICY = """grant {
   permission java.lang.RuntimePermission "getClassLoader";
 };
 """
-TO_FILES = re.compile(
-    r".*(Xlog|HeapDump|ErrorFile).*\n"
-)  # in the server's own folder, which it must not modify
+# in the server's own folder, which it must not modify
+TO_FILES = re.compile(r".*(Xlog|HeapDump|ErrorFile).*\n")
 
 
 def home() -> Path:

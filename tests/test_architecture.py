@@ -41,18 +41,15 @@ def test_indexes_imports_neither_linker_nor_a_model_library() -> None:
     assert not wrong
 
 
-GRAPH = graph()
-
-
 def test_every_room_has_its_floor() -> None:
-    assert {room(path) for path in GRAPH} - {""} == set().union(*FLOORS)
+    assert {room(path) for path in graph()} - {""} == set().union(*FLOORS)
 
 
 def test_no_import_runs_up_or_along_a_floor() -> None:
     floor = {name: number for number, names in enumerate(FLOORS) for name in names}
     wrong = [
         f"{path.relative_to(ROOT)}:{line} imports {other.relative_to(ROOT)}"
-        for path, others in GRAPH.items()
+        for path, others in graph().items()
         if room(path)  # the names exported by `import linker`, and `python -m linker`
         for other, line in others.items()
         if room(path) != room(other) and floor.get(room(other), len(FLOORS)) >= floor[room(path)]
@@ -68,7 +65,7 @@ def test_the_map_is_made_of_the_rooms_own_sentences() -> None:
 def test_compiled_parts_and_their_loader_stand_alone() -> None:
     assert not {
         other
-        for path, others in GRAPH.items()
+        for path, others in graph().items()
         if path.parent.name == "kernels"
         for other in others
         if other.parent.name != "kernels" and other.stem not in ("cores", "dtypes")
@@ -77,7 +74,7 @@ def test_compiled_parts_and_their_loader_stand_alone() -> None:
 
 def test_no_file_imports_itself_by_way_of_others() -> None:
     """Repeatedly remove the files that import no remaining files: only cycles are left."""
-    left = {path: set(others) for path, others in GRAPH.items()}
+    left = {path: set(others) for path, others in graph().items()}
     while free := [path for path, others in left.items() if not others & left.keys()]:
         for path in free:
             del left[path]

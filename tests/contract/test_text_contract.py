@@ -78,9 +78,8 @@ def on_disk(folder: Path) -> Backend:
     def reopen(index: TextIndex) -> TextIndex:
         assert isinstance(index, Bm25Index)
         rows = Rows()
-        known = {
-            id_: METADATA.get(id_, {}) for id_ in index._rows.ids
-        }  # a collection keeps metadata with the documents
+        # a collection keeps metadata with the documents
+        known = {id_: METADATA.get(id_, {}) for id_ in index._rows.ids}
         rows.restore(list(index._rows.ids), index._rows.dead, [known[id_] for id_ in index._rows.ids])
         index.commit()
         index.snapshot(snapshot := next(names))

@@ -128,9 +128,8 @@ def test_a_named_delimiter_is_taken(write: Write) -> None:
     path = write("c.csv", b"id:text\n1:a,b\n")
     assert good(path, Columns(delimiter=":")) == [Document("1", "a,b")]
     assert guess_delimiter(["a,b;c", "1,2;3"]) == ","
-    assert (
-        guess_delimiter(["id;text, short or long", "1;fire", "2;rain", "3;snow"]) == ";"
-    )  # not what occurs most
+    # not what occurs most
+    assert guess_delimiter(["id;text, short or long", "1;fire", "2;rain", "3;snow"]) == ";"
     assert guess_delimiter(["one"]) == ","
     assert guess_delimiter([]) == ","
 

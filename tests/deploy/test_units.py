@@ -33,9 +33,8 @@ def test_the_service_of_compose_can_do_little_and_is_closed_to_other_machines() 
     (volume,) = service["volumes"]
     stages = dockerfile.read((ROOT / "Dockerfile").read_text(encoding="utf-8"))
     assert volume.partition(":")[2] == stages[-1].last("VOLUME").text
-    assert (
-        service["environment"]["LINKER_ELASTIC_PASSWORD"] == "${LINKER_PASSWORD:-}"
-    )  # no default that works
+    # no default that works
+    assert service["environment"]["LINKER_ELASTIC_PASSWORD"] == "${LINKER_PASSWORD:-}"
     assert service["environment"]["LINKER_ELASTIC_USER"] == "linker"
     assert stages[-1].last("CMD").words == [word for word in service["command"] if "linker" not in word][:-1]
     assert service["command"][-2:] == ["--allow-host", "linker"]

@@ -44,9 +44,8 @@ def test_minilm_from_its_package(offline: None) -> None:
     assert encoder.encode([]).shape == (0, 384)
     short = load_encoder("minilm@4")
     assert short.fingerprint != encoder.fingerprint
-    assert np.allclose(
-        short.encode(["a man sings"]), short.encode(["a man eats"]), atol=1e-6
-    )  # [CLS] a man [SEP]
+    # [CLS] a man [SEP]
+    assert np.allclose(short.encode(["a man sings"]), short.encode(["a man eats"]), atol=1e-6)
     assert not np.allclose(short.encode(["a man"]), short.encode(["a woman"]), atol=1e-3)
 
 

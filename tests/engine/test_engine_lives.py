@@ -204,9 +204,8 @@ def test_threads_share_an_engine_while_another_process_commits(engine: Engine) -
     for thread in threads:
         thread.start()
     processes = 0
-    while (
-        len(set(seen)) <= 2 and processes < 20 and not problems
-    ):  # one may end before a busy machine searches
+    # one may end before a busy machine searches
+    while len(set(seen)) <= 2 and processes < 20 and not problems:
         in_another_process(commit, engine.directory, 12 * processes)
         processes += 1
     stop.set()

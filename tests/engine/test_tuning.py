@@ -229,10 +229,11 @@ def test_a_single_retriever_has_to_lead_by_two_standard_errors() -> None:
     assert choose(Given(table(5)), HYBRIDS, SINGLES, folds).setting == SINGLES[0]  # 2.36
     ahead = {**table(5), HYBRIDS[1]: [1.0] * 6 + [0.0] * 34}  # a hybrid that beats it takes precedence
     assert choose(Given(ahead), HYBRIDS, SINGLES, folds).setting == HYBRIDS[1]
+    # in a tie, the setting that queries only one retriever
     level = {
         **table(5),
         HYBRIDS[1]: [1.0] * 5 + [0.0] * 35,
-    }  # in a tie, the setting that queries only one retriever
+    }
     assert choose(Given(level), HYBRIDS, SINGLES, folds).setting == SINGLES[0]
 
 

@@ -97,9 +97,8 @@ def random_case(rng: random.Random) -> tuple[dict[str, dict[str, int]], dict[str
     for topic in {shared, *rng.sample(TOPICS, rng.randint(0, 4))}:
         if topic == shared or rng.random() < 0.8:
             judged = {d: rng.choice((0, 1, 1, 2, 3, -1, -2)) for d in rng.sample(POOL, rng.randint(1, 12))}
-            if (
-                max(judged.values()) < 0
-            ):  # the C code reads stale memory for a topic with only negative judgements
+            # the C code reads stale memory for a topic with only negative judgements
+            if max(judged.values()) < 0:
                 judged[next(iter(judged))] = 0
             qrels[topic] = judged
         if topic == shared or rng.random() < 0.8:

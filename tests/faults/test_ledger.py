@@ -48,10 +48,11 @@ def test_a_hundred_kills_lose_nothing_that_was_acknowledged(tmp_path: Path) -> N
     for acknowledged in killed(path, [(rng.randrange(5), rng.uniform(0, 0.003)) for _ in range(KILLS)]):
         found = entries(path)
         assert found[: len(before) + len(acknowledged)] == before + acknowledged
+        # an entry whose report the kill prevented
         assert len(found) - len(before) - len(acknowledged) in (
             0,
             1,
-        )  # an entry whose report the kill prevented
+        )
         with Ledger(path) as ledger:
             assert len({seed.text for seed in ledger.seeds}) <= 1  # both seeds were added, or neither
         before = found

@@ -54,9 +54,8 @@ def test_a_prompt_a_pair_and_a_pickle(tmp_path: Path) -> None:
 
     encoder = saved(BagConfig(8), tmp_path / "m")
     model = open_model(tmp_path / "m")
-    np.testing.assert_allclose(
-        model.encode(["b c"], prompt="a "), encoder.encode(["a b c"]), atol=1e-6
-    )  # a prompt is a prefix of the text
+    # a prompt is a prefix of the text
+    np.testing.assert_allclose(model.encode(["b c"], prompt="a "), encoder.encode(["a b c"]), atol=1e-6)
     with pytest.raises(InputError, match="strings only"):
         model.encode([("a", "b")])
     with pytest.raises(InputError, match="no pickles"):

@@ -143,11 +143,12 @@ def test_copies_are_stored_and_undone_in_one_go_and_by_their_tags_alone(engine: 
     copies = ["flood5", "flood6", "flood7", "flood0", "none"]
     review.judge(candidate, "relevant", "ana", "a note", ("wet",), copies=copies)
     made = review.ledger.judgements("ana")
+    # bo's document, a seed and an unknown one are left out
     assert [j.id for j in made] == [
         candidate.id,
         "flood5",
         "flood6",
-    ]  # bo's document, a seed and an unknown one are left out
+    ]
     assert {(j.note, j.tags, j.phase) for j in made[1:]} == {
         ("", ("wet", f"copy of {candidate.id}"), "search")
     }

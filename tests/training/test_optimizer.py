@@ -93,6 +93,5 @@ def test_the_random_numbers_of_a_gpu_continue(tmp_path: Path, monkeypatch: pytes
     state["gpu"] = torch.zeros(16, dtype=torch.uint8)
     assert load_checkpoint(tmp_path / "gpu", module, optimizer, "here") == TrainingProgress(3)
     assert state["gpu"].tolist() == list(range(16))
-    assert load_checkpoint(tmp_path / "cpu", module, optimizer, "here") == TrainingProgress(
-        2
-    )  # has no such state
+    # has no such state
+    assert load_checkpoint(tmp_path / "cpu", module, optimizer, "here") == TrainingProgress(2)

@@ -77,9 +77,8 @@ def test_competition_leaves_each_target_about_one_page() -> None:
     targets = np.array([[7, 8], [7, 8]])
     p = compete(logits, targets)
     np.testing.assert_allclose(p.sum(axis=1), 1)
-    assert (
-        p[0].argmax() == 0 and p[1].argmax() == 1
-    )  # the second page competed with the first, and has an alternative
+    # the second page competed with the first, and has an alternative
+    assert p[0].argmax() == 0 and p[1].argmax() == 1
     assert p[:, 0].sum() < 1.05
     alone = np.array([[3.0, 0.0, -5.0]])
     np.testing.assert_allclose(compete(alone, targets[:1]), softmax(alone))

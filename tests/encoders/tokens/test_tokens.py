@@ -249,9 +249,8 @@ def test_word_vectors_of_text_files(tmp_path: Path, header: bytes) -> None:
 def test_word_vectors_for_a_vocabulary(tmp_path: Path) -> None:
     vocabulary = Vocabulary.of(["dog", "the", "cat"])
     path = tmp_path / "v.vec.gz"
-    path.write_bytes(
-        gzip.compress(b"5 3\n" + GLOVE.replace(b"\n", b" \n"))
-    )  # fastText ends its lines with a blank
+    # fastText ends its lines with a blank
+    path.write_bytes(gzip.compress(b"5 3\n" + GLOVE.replace(b"\n", b" \n")))
     vectors = load_word_vectors(path, vocabulary, seed=1)
     assert vectors.tokenizer == WordTokenizer(vocabulary)
     assert vectors.known.tolist() == [False, False, False, True, True]

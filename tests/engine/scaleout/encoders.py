@@ -72,6 +72,12 @@ class GpuEncoder(CountingEncoder):
         return HashEncoder.encode(self, texts)
 
 
+def used(folder: Path) -> tuple[set[str], set[str]]:
+    """Return the numbers of the GPUs of a GpuEncoder's batches, and the processes that encoded them."""
+    names = [path.name.split("-") for path in folder.iterdir()]
+    return {gpus for _, gpus, _ in names}, {pid for *_, pid in names}
+
+
 class FailingEncoder(HashEncoder):
     """Raises an error at every text."""
 

@@ -33,24 +33,18 @@ def local(corpora: list[Path], tmp_path_factory: pytest.TempPathFactory) -> dict
     return expected
 
 
-def test_a_killed_worker_is_replaced(corpora: list[Path], local: dict[str, Any], tmp_path: Path) -> None:
-    text = local["documents"][300].full_text
-    build(corpora, tmp_path / "i", DyingEncoder(text, tmp_path / "died"), engine="ray")
-    assert (tmp_path / "died").exists()
-    assert content(tmp_path / "i") == local
-    assert_tidy(tmp_path / "i")
-
-
 def test_a_reader_that_is_killed_reads_again(corpora: list[Path], tmp_path: Path) -> None:
     encoder, died = HashEncoder(), tmp_path / "died"
     expected = list(intake._texts(corpora, OPTIONS, 100))
     texts = functools.partial(reading, corpora, died)
-    found = list(encoded(texts, HashEncoder, encoder))
+    empty, *found = encoded(texts, HashEncoder, encoder)
     assert died.exists()
+    assert empty.shape == (0, 16)
     assert [v.tolist() for v in found] == [encoder.encode(t).tolist() for t in expected]
 
 
 def reading(corpora: Sequence[Path], died: Path) -> Iterator[Sequence[str]]:
+    yield []
     for number, batch in enumerate(intake._texts(corpora, OPTIONS, 100)):
         if number == 6 and not died.exists():
             died.touch()
@@ -58,10 +52,10 @@ def reading(corpora: Sequence[Path], died: Path) -> Iterator[Sequence[str]]:
         yield batch
 
 
-def test_a_local_build_is_gone_on_with_by_ray(
-    corpora: list[Path], local: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_ray_resumes_a_local_build_and_replaces_a_killed_worker(
+    corpora: list[Path], local: dict[str, Any], tmp_path: Path
 ) -> None:
-    out = tmp_path / "i"
+    out, last = tmp_path / "i", local["documents"][-1].full_text
 
     class Stops(HashEncoder):
         calls = 0
@@ -75,8 +69,10 @@ def test_a_local_build_is_gone_on_with_by_ray(
     with pytest.raises(InputError, match="enough"):
         build(corpora, out, Stops(), engine="local")
     assert 0 < manifests.load(out).build.position < 630
-    build(corpora, out, HashEncoder(), engine="ray", resume=True)
+    build(corpora, out, DyingEncoder(last, tmp_path / "died"), engine="ray", resume=True)
+    assert (tmp_path / "died").exists()
     assert content(out) == local
+    assert_tidy(out)
 
 
 @pytest.fixture
@@ -99,10 +95,8 @@ def test_a_gpu_that_ray_does_not_have_is_not_waited_for(corpora: list[Path], tmp
 
 
 @pytest.mark.usefixtures("one_worker")
-def test_an_empty_corpus_and_empty_batches() -> None:
+def test_an_empty_corpus() -> None:
     assert list(encoded(lambda: iter([]), HashEncoder, HashEncoder())) == []
-    shapes = [v.shape for v in encoded(lambda: iter([[], ["a"], []]), HashEncoder, HashEncoder())]
-    assert shapes == [(0, 16), (1, 16), (0, 16)]
 
 
 def test_ray_listens_on_this_machine_alone(ray: Any) -> None:

@@ -18,7 +18,7 @@ from indexes.cluster.client import ElasticSettings
 from indexes.cluster.index import ClusterIndex
 from linker.base.errors import LinkerError
 from tests.contract.cluster import addresses
-from tests.engine.scaleout.encoders import ChangingEncoder, CountingEncoder, FailingEncoder
+from tests.engine.scaleout.encoders import ChangingEncoder, CountingEncoder, FailingEncoder, GpuEncoder, used
 from tests.engine.scaleout.support import build, content
 from tests.helpers import ROOT, HashEncoder
 
@@ -81,11 +81,11 @@ def test_what_a_worker_cannot_do_is_told_and_the_build_goes_on_without_ray(
     assert content(where) == local
 
 
-def test_servers_that_answer_429_are_waited_for(
+def test_servers_that_answer_429_are_waited_for_by_two_workers_that_share_a_gpu(
     corpora: list[Path], local: dict[str, Any], address: Callable[[], str], tmp_path: Path
 ) -> None:
     """Elasticsearch answers this while an index must not grow, for example if a disk is nearly full."""
-    where, encoder = address(), CountingEncoder(tmp_path)
+    where, encoder = address(), GpuEncoder(tmp_path)
     named = Address.of(where)
     assert named
     store = ClusterIndex(ElasticSettings.of(named), f"{named.name}-g000001")
@@ -109,9 +109,12 @@ def test_servers_that_answer_429_are_waited_for(
 
     server = threading.Thread(target=refuse)
     server.start()
-    build(corpora, where, encoder, engine="ray", vectors="flat")
+    build(corpora, where, encoder, engine="ray", vectors="flat", worker_gpus=0.5)
     server.join()
     store.close()
+    gpus, processes = used(tmp_path)
+    assert gpus == {"0"}
+    assert len(processes) <= 4 < encoder.batches
     assert answers == {429}
     assert seen[1] - seen[0] <= 2  # each of two workers waits with one batch, and neither goes on
     assert content(where) == local

@@ -47,9 +47,8 @@ def test_commands_search_several_directories(tmp_path: Path, shards: list[Path])
     assert "degraded: " in gone.stderr
     assert "b.index unavailable" in gone.stderr
     asked = ("search", tmp_path / "all", "--queries", queries)
-    assert (
-        "b.index holds no index" in linker(*asked, check=1).stderr
-    )  # nobody reads the run's output on screen
+    # nobody reads the run's output on screen
+    assert "b.index holds no index" in linker(*asked, check=1).stderr
     assert linker(*asked, "--on-failure", "degrade").stdout
 
 

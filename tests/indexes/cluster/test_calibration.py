@@ -58,6 +58,7 @@ def test_hits_are_described_as_in_a_directory(make: Make, tmp_path: Path) -> Non
     assert len(mine) > DEPTH  # some of the documents are beyond the rankings
 
 
+@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
 def test_a_stored_calibration_is_followed(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,7 +69,7 @@ def test_a_stored_calibration_is_followed(
     asked = asked[:FEW]
     texts = [query.text for query in asked]
     assert engine.calibration is None and engine.search(texts[:2], 3).probabilities is None
-    with pytest.raises(InputError, match=r"(elastic|opensearch)\+http://.* has no calibration"):
+    with pytest.raises(InputError, match=r"opensearch\+http://.* has no calibration"):
         engine.probabilities(texts[:1], engine.search(texts[:1], 3))
     with monkeypatch.context() as patch:
         patch.setattr(remote_files, "PIECE", 1000)  # so that there are several pieces

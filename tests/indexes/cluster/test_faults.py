@@ -148,9 +148,8 @@ def test_hybrid_is_back_after_a_few_pings_however_long_the_server_was_away(
         missed = pinged[0]
     assert back.wait(PATIENCE)
     assert pinged[0] <= missed + 5
-    assert same(
-        engine.search(WORDS, 20), whole
-    )  # the first search after the ping tries the server, and is complete
+    # the first search after the ping tries the server, and is complete
+    assert same(engine.search(WORDS, 20), whole)
     assert not breaker(engine).is_open
 
 

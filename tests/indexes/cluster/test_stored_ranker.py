@@ -40,8 +40,9 @@ def same(mine: Answer, theirs: Answer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("vectors", "settings"),
-    [("flat", {}), ("none", {"date_field": "date", "direction": "before"})],
+    ("server", "vectors", "settings"),
+    [("elastic", "flat", {}), ("opensearch", "none", {"date_field": "date", "direction": "before"})],
+    indirect=["server"],
 )
 def test_a_ranker_learns_and_ranks_as_in_a_directory(
     make: Make, tmp_path: Path, vectors: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch

@@ -111,9 +111,8 @@ def test_scores_are_bm25fs(documents: list[Document], query: str, p: Bm25Paramet
     assert all(
         (-a, i) < (-b, j) for (a, i), (b, j) in itertools.pairwise(zip(scores.tolist(), hits, strict=False))
     )
-    with (
-        pytest.MonkeyPatch.context() as patch
-    ):  # one segment or several, compiled or not: the same to the last bit
+    # one segment or several, compiled or not: the same to the last bit
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernels, "load", lambda *_: None)
         slow = index_of(documents).search_rows([query], len(documents), None, p)
     assert slow[0].tobytes() == rows.tobytes()
@@ -240,9 +239,8 @@ def test_parameters_of_a_query_name_fields_of_the_index() -> None:
     index = index_of([Document("x", "a", "b", {"tags": "c"})])
     only = Bm25Parameters(fields=(Field("title"),))
     assert index.search_rows(["a", "b"], 1, None, only)[0].tolist() == [[-1], [0]]
-    assert index.search_rows(["a"], 1, None, Bm25Parameters(k1=3))[0].tolist() == [
-        [0]
-    ]  # the index's own weights
+    # the index's own weights
+    assert index.search_rows(["a"], 1, None, Bm25Parameters(k1=3))[0].tolist() == [[0]]
     for wrong, message in ((Field("no"), "no field 'no'"), (Field("text", 0), "weight 0")):
         with pytest.raises(IndexesError, match=message):
             index.search_rows(["a"], 1, None, Bm25Parameters(fields=(wrong,)))

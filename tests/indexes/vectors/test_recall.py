@@ -147,9 +147,8 @@ def test_the_command(directory: Path, tmp_path: Path) -> None:
     assert isinstance(side, FaissIndex)
     assert side.generator is not None
     assert side.generator.settings == found["chosen"]["settings"]
-    assert (
-        len(Engine.open(directory).search("banel dedom", 3).hits[0]) == 3
-    )  # the mode is still chosen as before
+    # the mode is still chosen as before
+    assert len(Engine.open(directory).search("banel dedom", 3).hits[0]) == 3
 
 
 def test_queries_from_a_file_and_tuning_the_mode_keep_each_other(directory: Path, tmp_path: Path) -> None:

@@ -222,9 +222,8 @@ def test_a_damaged_graph_is_named(kind: str, tmp_path: Path) -> None:
     filled("ivfpq" if kind == "hnsw" else "hnsw").save_graph(other)
     contents = [b"", b"x" * 50, good[:-100], good[: len(good) // 2], other.read_bytes()]
     if kind != "pq":  # there, one centroid moves, which only a checksum reveals
-        contents.append(
-            good[:93] + bytes([good[93] ^ 16]) + good[94:]
-        )  # in the hnsw file: a length of terabytes
+        # in the hnsw file: a length of terabytes
+        contents.append(good[:93] + bytes([good[93] ^ 16]) + good[94:])
     for content in contents:
         path.write_bytes(content)
         with pytest.raises(DamagedError, match=str(path)):

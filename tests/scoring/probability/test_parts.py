@@ -114,9 +114,8 @@ def test_measures_of_known_cases() -> None:
     assert calibration_error(np.full(100, 0.5), right, 1) == pytest.approx(0)
     assert calibration_error(np.full(100, 0.9), right, 1) == pytest.approx(0.4)
     assert brier(said, right) == pytest.approx(0.16) and brier_gain(said, right) == pytest.approx(0.36)
-    assert brier_gain(np.full(100, 0.5), right) == pytest.approx(
-        0
-    )  # the base rate: a small error, but no gain
+    # the base rate: a small error, but no gain
+    assert brier_gain(np.full(100, 0.5), right) == pytest.approx(0)
     assert 0 < noise_floor(said) < 0.1
     scores = np.array([3.0, 1, 2, 2, 0])
     wins = [float(a > b) + (a == b) / 2 for a in (3, 2, 0) for b in (1, 2)]

@@ -356,7 +356,7 @@ def test_a_large_body_is_read_here_only_once_it_is_known_to_fit(
         return loads(body)
 
     async def run(module: str, *arguments: str, body: bytes) -> bytes:
-        if arguments[-1].endswith("search"):
+        if arguments[-1].endswith("search") and b"other" not in body:
             return await in_a_process(module, *arguments, body=body)
         found = children.read(body, *arguments)  # in this process: starting one takes seconds
         read.remove(len(body))

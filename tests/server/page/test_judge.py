@@ -140,9 +140,8 @@ def test_an_audit_draws_at_random_and_a_find_ends_it(folder: Path, browser: Test
     page = judge(browser, "relevant", copies="")
     assert "Random document" not in page
     assert [j.phase for j in ledger(folder).judgements()] == ["queue", "audit", "audit"]
-    again = browser.post(
-        JUDGE, data=audited | {"verdict": "not", "copies": ""}
-    )  # sent twice, after the audit
+    # sent twice, after the audit
+    again = browser.post(JUDGE, data=audited | {"verdict": "not", "copies": ""})
     assert again.status_code == 200
     assert len(ledger(folder).history()) == 3
 
@@ -185,9 +184,8 @@ def test_the_stop_screen_offers_three_ways_and_is_left_once(browser: TestClient)
     assert 'id="verdict"' not in page
     for way in ("/p/floods/export", "/progress/audit", "/stop/leave", "/undo"):
         assert way in page
-    assert (
-        "With 95% confidence, at most 5 relevant ones were missed, if all verdicts are right." in page
-    )  # 10 of the 25 unread
+    # 10 of the 25 unread
+    assert "With 95% confidence, at most 5 relevant ones were missed, if all verdicts are right." in page
     assert 'id="verdict"' not in browser.get(JUDGE).text  # it stays until someone chooses
     page = browser.post("/p/floods/stop/leave", data=form(page, "/stop/leave")).text
     for _ in range(3):  # judging continues: the stop screen does not reappear
@@ -231,9 +229,8 @@ def test_without_seeds_the_next_step_is_named(tmp_path: Path) -> None:
     assert "No seeds yet" in page
     assert 'href="/p/floods/seeds"' in page
     hit = form(browser.get("/p/floods/search", params={"q": "flooded streets"}).text, "/search/judge")
-    browser.post(
-        "/p/floods/search/judge", data=hit | {"verdict": "relevant"}
-    )  # a search starts a review, too
+    # a search starts a review, too
+    browser.post("/p/floods/search/judge", data=hit | {"verdict": "relevant"})
     assert 'id="verdict"' in browser.get(JUDGE).text
 
 

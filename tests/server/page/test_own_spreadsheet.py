@@ -89,9 +89,8 @@ def test_rows_come_back_with_their_states(reviewed: TestClient, tmp_path: Path) 
     review.refresh()
     review.say_of_row("a2", "not", "Žana", "asked twice")
     page = reviewed.get("/p/floods-2026/export").text
-    assert page.index("file=news.csv") < page.index(
-        "file=Beitrage.csv"
-    )  # the rows are the subject of the review
+    # the rows are the subject of the review
+    assert page.index("file=news.csv") < page.index("file=Beitrage.csv")
     assert "Matched 1" in page
     assert "No match 1" in page
     _, *rows = fetched(reviewed, "news.csv", "csv")

@@ -257,9 +257,8 @@ def test_seeds_that_differ_are_rows_and_the_choice_is_stored_once(tmp_path: Path
         browser.post(SETUP, data=form(page, "/setup"))
         wait(browser, project.key)
         ended = browser.get(f"/p/{project.key}/job", follow_redirects=False)
-        assert (
-            ended.headers["location"] == f"/p/{project.key}/judge"
-        )  # there are seeds: the first document is next
+        # there are seeds: the first document is next
+        assert ended.headers["location"] == f"/p/{project.key}/judge"
         with Ledger(project.ledger) as ledger:
             assert ledger.settings["unit"] == "pairs"
         assert "0 matched" in browser.get("/").text

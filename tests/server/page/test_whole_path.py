@@ -76,9 +76,8 @@ def test_from_files_to_an_export_with_two_reviewers_and_a_power_cut(tmp_path: Pa
         page.wait_for_url("**/setup")
         found += axe(page)
         page.locator("main form button.main").press("Enter")
-        page.wait_for_url(
-            re.compile(r"/p/floods-2026/judge$"), timeout=120_000
-        )  # there are seeds: continue to Judge
+        # there are seeds: continue to Judge
+        page.wait_for_url(re.compile(r"/p/floods-2026/judge$"), timeout=120_000)
         page.goto(f"{server.address}/p/floods-2026")
         found += axe(page)
         (project,) = Workspace(folder).projects
