@@ -68,10 +68,9 @@ class Committing(AnyWriter):
 
     def _replace_manifest(self, manifest: Manifest, files: Mapping[str, FileRecord]) -> Manifest:
         manifest = dataclasses.replace(manifest, files=files, elastic=self._text.elastic)
-        writing.sync(self.directory)
         faults.point("commit.prepared")
         generations.retain(self.directory, self.manifest)
-        storage.replace_manifest(self.directory, manifest)
+        storage.replace_manifest(self.directory, manifest, self.manifest.files)
         self.manifest = manifest
         self._text.settle()
         self._clear()
@@ -106,9 +105,7 @@ class Committing(AnyWriter):
     def _write(self, folder: str, name: str, parts: Iterable[bytes | memoryview]) -> dict[str, FileRecord]:
         path = self.directory / folder / name
         path.parent.mkdir(exist_ok=True)
-        record = writing.write_durably(path, parts)
-        writing.sync(path.parent)
-        return {f"{folder}/{name}": record}
+        return {f"{folder}/{name}": writing.write(path, parts)}
 
 
 def replace(files: dict[str, FileRecord], folder: str, new: Mapping[str, FileRecord]) -> None:

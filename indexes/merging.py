@@ -163,6 +163,8 @@ def _merged(collection: Collection, folder: Path) -> _Merge | None:
         if files.items() <= last.items():
             raise
         return None
+    # The commit flushes these files again, after they have moved; their content is then already on the disk.
+    writing.flush([*(folder / name for name in records), *(text.path for text in made)])
     return _Merge(documents, files, records, stored, made)
 
 
@@ -171,7 +173,6 @@ def _merged_text(subfolder: str, segments: Sequence[Any], kind: ModuleType, fold
     target = folder / storage.TEXT / subfolder
     target.mkdir(parents=True, exist_ok=True)
     new = kind.write(kind.merged(segments), target)
-    writing.sync(new.path)
     faults.point("merge.text")
     return _Text([subfolder + s.path.name for s in segments], subfolder + new.path.name, new)
 
@@ -187,12 +188,13 @@ def _commit(directory: Path, made: _Merge, now: Open, publish: Publish) -> bool:
         ownership.refuse_links(directory)
         generations.sweep(directory, old, COMMITTED)
         name, files, segments = f"{old.generation + 1:06d}", dict(old.files), old.segments
+        moved_from = {text.path.parent for text in made.texts}
         if made.stored:
+            moved_from.add(made.stored.folder.parent)
             segments = _moved_documents(directory, name, made, files, segments)
         if made.texts:
             replace(files, storage.TEXT, _moved_texts(directory, name, made.texts, files))
         manifest = dataclasses.replace(old, generation=old.generation + 1, segments=segments, files=files)
-        writing.sync(directory)
         faults.point("merge.prepared")
         # The previous generation is not retained, since this one has the same content.
 
@@ -200,7 +202,7 @@ def _commit(directory: Path, made: _Merge, now: Open, publish: Publish) -> bool:
             opened, new = now(), None
             if isinstance(opened, Collection) and opened.manifest == old:
                 new = opened.with_merged(manifest, made.opened(name))
-            storage.replace_manifest(directory, manifest)
+            storage.replace_manifest(directory, manifest, old.files, moved_from)
             return new
 
         publish(replaced)
@@ -216,9 +218,6 @@ def _moved_documents(
     assert made.stored is not None
     target = directory / storage.SEGMENTS / name
     made.stored.folder.rename(target)
-    # A move is durable once both folders are flushed.
-    for folder in (target.parent, made.stored.folder.parent):
-        writing.sync(folder)
     made.stored.folder, made.stored.path = target, target / made.stored.path.name
     for segment in made.documents:
         replace(files, f"{storage.SEGMENTS}/{segment.name}", {})
@@ -239,15 +238,9 @@ def _moved_texts(
     for folder in sorted(folders):
         folder.mkdir(exist_ok=True)
     for file in old:
-        path = target / _in_text(file)
-        writing.link_or_copy(directory / file, path)
-        if path.stat().st_nlink == 1:
-            writing.sync(path)
+        writing.link_or_copy(directory / file, target / _in_text(file))
     for text in texts:
         text.path.rename(target / text.new)
-    left = {text.path.parent for text in texts}
-    for folder in (*left, *sorted(folders, reverse=True), target.parent):
-        writing.sync(folder)
     new = {f"{prefix}/{t.new}": FileRecord((target / t.new).stat().st_size, t.path.stem) for t in texts}
     return {f"{prefix}/{_in_text(file)}": files[file] for file in old} | new
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from indexes.disk import faults, writing
+from indexes.disk import faults
 from indexes.disk.reading import REMEDY, give_back, mapping_of
 from indexes.disk.writing import FileRecord
 from indexes.interface import DamagedError, Matrix
@@ -78,5 +78,4 @@ def write_graph(directory: Path, name: str, manifest: Manifest, rows: Rows) -> d
     path.parent.mkdir(exist_ok=True)
     record = open_vectors(directory, manifest, rows, blocks, dim).save_graph(path)
     faults.point("graph.written")
-    writing.sync(path.parent)
     return {f"{storage.GRAPH}/{path.name}": record} if record else {}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 from indexes.collection import NOTHING, SharedParts
-from indexes.disk import faults, writing
+from indexes.disk import faults
 from indexes.disk.writing import FileRecord
 from indexes.interface import Document, Matrix
 from indexes.rows import Rows
@@ -21,8 +21,6 @@ from indexes.text.forward import NAME as FORWARD
 from indexes.text.forward_index import ForwardIndex
 from indexes.text.parameters import AnalysisSettings
 from indexes.text.postings import NAME
-
-Identity = tuple[int, int, int, str]  # identity of a file: device, inode, time of the last write, name
 
 
 class TextBackend(Protocol):
@@ -42,7 +40,7 @@ class TextBackend(Protocol):
         ...
 
     def write(self, name: str) -> dict[str, FileRecord]:
-        """Make additions durable; return the backend's files in the next generation."""
+        """Write the additions; return the backend's files in the next generation, which the commit makes durable."""
         ...
 
     def settle(self) -> None:
@@ -65,7 +63,6 @@ class EmbeddedText:
 
     def __init__(self, directory: Path, manifest: Manifest, index: Bm25Index | FieldsIndex) -> None:
         self._directory, self._manifest, self._index = directory, manifest, index
-        self._durable = durable_files(directory, manifest)
 
     @classmethod
     def resume(cls, directory: Path, manifest: Manifest, rows: Rows, known: SharedParts) -> Self:
@@ -109,10 +106,10 @@ class EmbeddedText:
         self._index.commit()
         faults.point("text.committed")
         if isinstance(self._index, Bm25Index):
-            return _linked(self._directory, name, self._index.snapshot, NAME, self._durable)
+            return _linked(self._directory, name, self._index.snapshot, NAME)
         files: dict[str, FileRecord] = {}
         for folder, index in self._index.folders.items():
-            files |= _linked(self._directory, f"{name}/{folder}", index.snapshot, NAME, self._durable)
+            files |= _linked(self._directory, f"{name}/{folder}", index.snapshot, NAME)
         return files
 
     def settle(self) -> None:
@@ -133,15 +130,9 @@ class WithForward:
     """A text backend with a forward index next to it, whose files are also in `text/`."""
 
     def __init__(
-        self,
-        directory: Path,
-        analysis: AnalysisSettings,
-        text: TextBackend,
-        index: ForwardIndex,
-        durable: set[Identity],
+        self, directory: Path, analysis: AnalysisSettings, text: TextBackend, index: ForwardIndex
     ) -> None:
         self._directory, self._analysis, self._text, self._index = directory, analysis, text, index
-        self._durable = durable
 
     @classmethod
     def resume(cls, directory: Path, manifest: Manifest, text: TextBackend, known: SharedParts) -> Self:
@@ -149,7 +140,7 @@ class WithForward:
         folder, scratch = storage.text_folder(directory, manifest), directory / storage.SCRATCH
         building = not manifest.build.complete
         index = ForwardIndex.resume(folder, scratch, manifest.analysis, known.forward, building=building)
-        return cls(directory, manifest.analysis, text, index, durable_files(directory, manifest))
+        return cls(directory, manifest.analysis, text, index)
 
     @property
     def elastic(self) -> Mapping[str, Any]:
@@ -166,11 +157,11 @@ class WithForward:
         self._text.remove(ids)
 
     def write(self, name: str) -> dict[str, FileRecord]:
-        """Make additions durable; return the files of the text backend and of the forward index."""
+        """Write the additions; return the files of both in the next generation."""
         files = self._text.write(name)
         self._index.commit()
         faults.point("forward.committed")
-        return files | _linked(self._directory, name, self._index.snapshot, FORWARD, self._durable)
+        return files | _linked(self._directory, name, self._index.snapshot, FORWARD)
 
     def settle(self) -> None:
         """Finish the work that has to wait until the manifest is committed."""
@@ -181,48 +172,22 @@ class WithForward:
         ownership.sweep(self._directory, (), [storage.SCRATCH])
         text = self._text.renumbered(rows)
         index = ForwardIndex.resume(None, self._directory / storage.SCRATCH, self._analysis)
-        return type(self)(self._directory, self._analysis, text, index, self._durable)
+        return type(self)(self._directory, self._analysis, text, index)
 
     def close(self) -> None:
         """Discard uncommitted changes."""
         self._text.close()
 
 
-def durable_files(directory: Path, manifest: Manifest) -> set[Identity]:
-    """Return the identities of the files in `text/` that an earlier commit has flushed to the disk."""
-    paths = [directory / name for name in manifest.files if name.startswith(f"{storage.TEXT}/")]
-    return {_identity(path) for path in paths}
-
-
-def _identity(path: Path) -> Identity:
-    """Return an identity that a file's links share, but no later file has: inode numbers are soon reused."""
-    status = path.stat()
-    return *writing.inode(status), status.st_mtime_ns, path.name
-
-
 def _linked(
-    directory: Path,
-    name: str,
-    snapshot: Callable[[Path], None],
-    ours: re.Pattern[str],
-    durable: set[Identity],
+    directory: Path, name: str, snapshot: Callable[[Path], None], ours: re.Pattern[str]
 ) -> dict[str, FileRecord]:
-    """Take a snapshot into `text/name` and return its files' records; their names are their checksums.
-
-    Links to `durable` files need not be flushed; the others are flushed, and become durable.
-    """
+    """Take a snapshot into `text/name` and return its files' records; their names are their checksums."""
     target = directory / storage.TEXT / name
     target.mkdir(parents=True, exist_ok=True)
     snapshot(target)
-    records = {}
-    for path in sorted(p for p in target.iterdir() if ours.fullmatch(p.name)):
-        records[f"{storage.TEXT}/{name}/{path.name}"] = FileRecord(path.stat().st_size, path.stem)
-        if (identity := _identity(path)) not in durable:
-            writing.sync(path)
-            durable.add(identity)
-    for folder in (target, *target.parents[: len(Path(name).parts)]):
-        writing.sync(folder)
-    return records
+    paths = sorted(p for p in target.iterdir() if ours.fullmatch(p.name))
+    return {f"{storage.TEXT}/{name}/{p.name}": FileRecord(p.stat().st_size, p.stem) for p in paths}
 
 
 def resume(directory: Path, manifest: Manifest, rows: Rows, known: SharedParts = NOTHING) -> TextBackend:

@@ -228,7 +228,7 @@ def rebuild(directory: Path, changes: dict[str, Any]) -> Manifest:
             manifest = dataclasses.replace(
                 manifest, generation=manifest.generation + 1, elastic=settings.to_json()
             )
-            storage.replace_manifest(directory, manifest)
+            storage.replace_manifest(directory, manifest, manifest.files)
         return manifest
 
 

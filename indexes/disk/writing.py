@@ -1,4 +1,4 @@
-"""Writes files that survive a crash and a power loss: flushed, complete, with a checksum of the intended content."""
+"""Writes files that survive a crash and a power loss: complete, flushed, with a checksum of the intended content."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import shutil
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from indexes.disk import faults
 
 # Errors from a file system that has no hard links, allows none here, or has reached its limit of them.
 NO_LINKS = frozenset({errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
+FLUSHES = 3  # files and folders flushed at a time; with more, a commit takes as long and more processor time
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,32 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def flush(paths: Iterable[Path]) -> None:
+    """Flush the content of files and folders to the disk, several at a time: they wait for the disk together.
+
+    Raises OSError once all of them have ended, if any failed.
+    """
+    waiting = [*paths]
+    errors, todo = list[Exception](), iter(waiting)
+
+    def work() -> None:
+        for path in todo:
+            try:
+                sync(path)
+            except Exception as e:
+                errors.append(e)
+
+    # Not those of a pool, which refuses work when the interpreter exits, while a merge is still running.
+    threads = [threading.Thread(target=work) for _ in waiting[1:FLUSHES]]
+    for thread in threads:
+        thread.start()
+    work()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
 
 
 def make_folder(folder: Path) -> None:
@@ -66,8 +94,8 @@ def content_of(file: BinaryIO) -> FileRecord:
     return FileRecord(size, digest.hexdigest())
 
 
-class DurableFile:
-    """A new file that is completely on the disk once its `with` block has ended; `record` describes its content.
+class NewFile:
+    """A new file that is complete once its `with` block has ended, and durable once flushed; `record` describes it.
 
     Size and checksum are those of the bytes passed to `write`, so that a later check finds any difference on the disk.
     """
@@ -92,27 +120,28 @@ class DurableFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        with self._file as file:
-            if kind is None:
-                faults.point("file.unflushed")
-                file.flush()
-                os.fsync(file.fileno())
+    def __exit__(self, *_: object) -> None:
+        faults.point("file.unflushed")
+        self._file.close()
 
 
-def write_durably(path: Path, parts: Iterable[bytes | memoryview]) -> FileRecord:
-    """Write a new file, flush it to the disk and return its size and checksum. Raises OSError."""
-    with DurableFile(path) as file:
+def write(path: Path, parts: Iterable[bytes | memoryview]) -> FileRecord:
+    """Write a new file, and return its size and checksum; `flush` makes it durable. Raises OSError."""
+    with NewFile(path) as file:
         for part in parts:
             file.write(part)
     return file.record
 
 
-def replace_file(path: Path, data: bytes) -> None:
-    """Create a file, or replace an older one, atomically and durably. Raises OSError."""
+def replace_file(path: Path, data: bytes, after: Iterable[Path] = ()) -> None:
+    """Create a file, or replace an older one, atomically and durably, once the paths `after` are durable.
+
+    Raises OSError.
+    """
     temporary = path.with_name(f"{path.name}.tmp")
     temporary.unlink(missing_ok=True)
-    write_durably(temporary, [data])
+    write(temporary, [data])
+    flush([*after, temporary])
     faults.point("manifest.written")
     temporary.replace(path)
     faults.point("manifest.replaced")

@@ -148,8 +148,6 @@ def _new_folder(out: Path, manifest: Manifest) -> Iterator[Path]:
             for name in manifest.files:
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
             yield folder
-            for path in folder.rglob("*/"):
-                writing.sync(path)
             storage.replace_manifest(folder, manifest)
         folder.rename(target)
     finally:
@@ -159,7 +157,7 @@ def _new_folder(out: Path, manifest: Manifest) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _new_file(out: Path) -> Iterator[writing.DurableFile]:
+def _new_file(out: Path) -> Iterator[writing.NewFile]:
     """Yield a file next to `out` that is renamed to `out` if the block succeeds."""
     target = out.resolve()
     if target.exists():
@@ -167,8 +165,9 @@ def _new_file(out: Path) -> Iterator[writing.DurableFile]:
     writing.make_folder(target.parent)
     part = _beside(target)
     try:
-        with writing.DurableFile(part) as file:
+        with writing.NewFile(part) as file:
             yield file
+        writing.sync(part)
         part.rename(target)
     finally:
         part.unlink(missing_ok=True)
@@ -186,7 +185,7 @@ def _link_or_copy(source: Path, file: IO[bytes], target: Path) -> FileRecord:
     except OSError as e:
         if e.errno not in (*writing.NO_LINKS, errno.ENOENT):  # the file was deleted after it was opened
             raise
-        return writing.write_durably(target, _blocks(file))
+        return writing.write(target, _blocks(file))
     return writing.record_of(target)
 
 
@@ -212,7 +211,7 @@ def _write_tar(
     directory: Path,
     manifest: Manifest,
     files: Mapping[str, IO[bytes]],
-    target: IO[bytes] | writing.DurableFile,
+    target: IO[bytes] | writing.NewFile,
 ) -> None:
     data = manifests.dump(manifest)
     with tarfile.open(fileobj=cast("IO[bytes]", target), mode="w|", format=tarfile.PAX_FORMAT) as tar:
@@ -244,7 +243,7 @@ def _unpack(tar: tarfile.TarFile, directory: Path, name: str) -> Manifest:
                 )
             content = tar.extractfile(member)
             assert content is not None
-            if writing.write_durably(folder / member.name, _blocks(content)) != record:
+            if writing.write(folder / member.name, _blocks(content)) != record:
                 raise DamagedError(f"{name} is damaged: {member.name} differs from its checksum")
         if missing:
             raise DamagedError(f"{name} is damaged: {min(missing)} is missing")

@@ -10,15 +10,16 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import itertools
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
 from indexes.disk.reading import REMEDY, open_inside
-from indexes.disk.writing import FileRecord, content_of, inode, record_of, replace_file, sync, write_durably
+from indexes.disk.writing import FileRecord, content_of, inode, record_of, replace_file, write
 from indexes.interface import DamagedError, IndexesError, LockedError
 from indexes.store import manifest as manifests
 from indexes.store.records import Manifest
@@ -61,9 +62,26 @@ def text_folder(directory: Path, manifest: Manifest) -> Path | None:
     return directory.joinpath(*Path(name).parts[:2]) if name else None
 
 
-def replace_manifest(directory: Path, manifest: Manifest) -> None:
-    """Commit: write the manifest, or replace the older one, atomically and durably. Raises OSError."""
-    replace_file(directory / manifests.NAME, manifests.dump(manifest))
+def replace_manifest(
+    directory: Path, manifest: Manifest, earlier: Iterable[str] = (), moved_from: Iterable[Path] = ()
+) -> None:
+    """Commit: make the manifest's files durable, then write it, or replace the older one, atomically and durably.
+
+    `earlier`: files that a commit has made durable, and thereby the folders that lead to them; links to those in
+    `text/` need no flush either. `moved_from`: folders from which files were moved. Raises OSError.
+    """
+    durable = {inode((directory / name).stat()) for name in earlier if name.startswith(f"{TEXT}/")}
+    new = _with_folders(manifest.files) - _with_folders(earlier)
+    files = {directory / name for name in new & manifest.files.keys()}
+    written = {path for path in files if inode(path.stat()) not in durable}
+    # A name is durable once the folder that holds it is flushed, and a move once both folders are.
+    folders = {(directory / name).parent for name in new}.union(moved_from)
+    replace_file(directory / manifests.NAME, manifests.dump(manifest), sorted(written | folders))
+
+
+def _with_folders(names: Iterable[str]) -> set[str]:
+    """Return files and the folders that lead to them, by name."""
+    return {path for name in names for path in itertools.accumulate(name.split("/"), "{}/{}".format)}
 
 
 def open_lock(directory: Path, flags: int = 0) -> IO[bytes]:
@@ -215,20 +233,16 @@ def own_files(folder: Path) -> list[Path]:
 def _copied(source: Path, target: Path) -> FileRecord:
     data = source.read_bytes()
     if target.is_file() and not target.is_symlink() and target.read_bytes() == data:
-        sync(target)
         return record_of(target)
-    return write_durably(target, [data])
+    return write(target, [data])
 
 
 def copy_folder(directory: Path, name: str, folder: Path) -> dict[str, FileRecord]:
-    """Copy the files directly in a folder durably into the folder `name` of the index; return their records.
+    """Copy the files directly in a folder into the folder `name` of the index; return their records.
 
     An existing file is kept if it has the same content, as when a generation has the same ranker. Raises OSError,
     FileExistsError for a file with different content.
     """
     target = directory / name
     target.mkdir(parents=True, exist_ok=True)
-    files = {f"{name}/{path.name}": _copied(path, target / path.name) for path in own_files(folder)}
-    for path in (target, target.parent, directory):
-        sync(path)
-    return files
+    return {f"{name}/{path.name}": _copied(path, target / path.name) for path in own_files(folder)}

@@ -127,7 +127,7 @@ def checkout(directory: Path, generation: int) -> Manifest:
             raise DamagedError("; ".join(lines) + ": check out another generation, or restore a backup")
         manifest = dataclasses.replace(older[generation], generation=last.generation + 1)
         retain(directory, last)
-        storage.replace_manifest(directory, manifest)
+        storage.replace_manifest(directory, manifest, manifest.files)
         sweep(directory, manifest)
     return manifest
 

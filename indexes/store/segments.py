@@ -16,7 +16,7 @@ import orjson
 from indexes.arrays import normalised
 from indexes.disk import faults
 from indexes.disk.reading import map_file
-from indexes.disk.writing import FileRecord, sync, write_durably
+from indexes.disk.writing import FileRecord, write
 from indexes.interface import BadDocumentError, BadVectorError, Document, Mask, Matrix, check_vectors
 from indexes.store.documents import mapped_vectors
 from indexes.store.files import SEGMENTS
@@ -56,7 +56,7 @@ def write_segment(
     after: Sequence[str] = (),
     source: Path | None = None,
 ) -> dict[str, FileRecord]:
-    """Write the documents of the segments `after`, then `documents`, durably as one segment; return its files' records.
+    """Write documents as one segment, after those of the segments `after`; return the files' records.
 
     `vectors` are blocks (float32 [n, dim]) that together have one row per document. `source`: the directory of the
     segments `after`, if it is not `directory`. Raises OSError.
@@ -115,9 +115,7 @@ def _write_folder(directory: Path, name: str, content: Mapping[str, Parts]) -> d
     records = {}
     for file, parts in content.items():
         faults.point("segment.file")
-        records[f"{SEGMENTS}/{name}/{file}"] = write_durably(folder / file, parts)
-    for path in (folder, folder.parent):  # the commit flushes the folder above these two
-        sync(path)
+        records[f"{SEGMENTS}/{name}/{file}"] = write(folder / file, parts)
     return records
 
 

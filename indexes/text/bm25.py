@@ -229,16 +229,11 @@ class Bm25Index:
         first = sum(s.documents for s in self._segments)
         tokens, lengths = np.concatenate(self._tokens), np.concatenate(self._lengths)
         new = postings.from_tokens(first, tokens, lengths, self._vocabulary.hashes)
-        sizes = [s.size for s in self._segments]
-        count = carrying.left_alone(sizes, new.size, carrying.POSTINGS, building=self._building)
-        segment_files.check_content(self._segments[count:])
-        part = [*self._segments[count:], new]
-        segment = postings.merged(part) if len(part) > 1 else new
-        if self._directory is not None:
-            segment = postings.write(segment, self._directory)
-        self._segments, self._scorer = [*self._segments[:count], segment], None
-        self._tokens, self._lengths, self._pending = [], [], 0
-        segment_files.unlink(part[:-1], segment)
+        self._segments = segment_files.grown(
+            self._segments, new, carrying.POSTINGS, self._directory, postings.merged, postings.write,
+            building=self._building,
+        )  # fmt: skip
+        self._scorer, self._tokens, self._lengths, self._pending = None, [], [], 0
         if self._vocabulary.full():
             self._vocabulary = TermVocabulary(self.analysis)
 

@@ -100,13 +100,7 @@ def from_tokens(
     [documents]) are the numbers of tokens and sentences per document, `sentence_lengths` (int64 [S]) the number of
     tokens per sentence, and `hashes` (uint64 [V]) the hash of each term, by its id.
     """
-    used = np.zeros(len(hashes), dtype=bool)
-    used[tokens] = True
-    numbers = np.flatnonzero(used)
-    terms, inverse = np.unique(hashes[numbers], return_inverse=True)
-    rank = np.zeros(len(hashes), dtype=np.uint32)
-    rank[numbers] = inverse
-    ranks = rank[tokens]
+    terms, ranks = segment_files.ranks_of(tokens, hashes)
     offsets, edges = _sums(lengths), _sums(counts)
     begins = _sums(sentence_lengths)[:-1] - np.repeat(offsets[:-1], counts)
     return ForwardSegment(

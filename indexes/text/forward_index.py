@@ -120,18 +120,13 @@ class ForwardIndex:
         tokens, lengths, of_sentences, counts = (np.concatenate(p) for p in zip(*self._parts, strict=True))
         hashes = self._vocabulary.hashes
         new = forward.from_tokens(self.rows, tokens, lengths, of_sentences, counts, hashes)
-        sizes = [s.size for s in self._segments]
-        count = carrying.left_alone(sizes, new.size, carrying.TOKENS, building=self._building)
-        segment_files.check_content(self._segments[count:])
-        part = [*self._segments[count:], new]
-        segment = forward.merged(part) if len(part) > 1 else new
-        if self._directory is not None:
-            segment = forward.write(segment, self._directory)
-        self._segments = [*self._segments[:count], segment]
+        self._segments = segment_files.grown(
+            self._segments, new, carrying.TOKENS, self._directory, forward.merged, forward.write,
+            building=self._building,
+        )  # fmt: skip
         self._parts, self._pending = [], 0
         for name in ("_statistics", "total"):
             self.__dict__.pop(name, None)
-        segment_files.unlink(part[:-1], segment)
         if self._vocabulary.full():
             self._vocabulary = TermVocabulary(self._analysis)
 
@@ -164,7 +159,10 @@ class ForwardIndex:
             shared = ranks != features.ABSENT
             found[few] += counts
             found[many][ranks[shared]] += self._segments[few].frequencies[shared]
-        return firsts, [lucene_idf(frequencies, documents).astype(np.float32) for frequencies in found]
+        # Terms have few different frequencies, so logarithms are taken of these.
+        most = max((int(frequencies.max(initial=0)) for frequencies in found), default=0)
+        idf = lucene_idf(np.arange(most + 1), documents).astype(np.float32)
+        return firsts, [idf[frequencies] for frequencies in found]
 
     def words(self, text: str) -> QueryWords:
         """Return a query's words in the form that `describe` needs."""

@@ -89,13 +89,8 @@ def from_tokens(first: int, tokens: AnyArray, lengths: AnyArray, hashes: AnyArra
     `tokens` (int32 [sum of lengths]) has the documents' term ids, one document after the other, `lengths` (int64
     [documents]) the number of tokens per document, and `hashes` (uint64 [V]) the hash of each term, by its id.
     """
-    used = np.zeros(len(hashes), dtype=bool)
-    used[tokens] = True
-    numbers = np.flatnonzero(used)
-    terms, inverse = np.unique(hashes[numbers], return_inverse=True)
-    rank = np.zeros(len(hashes), dtype=np.uint64)
-    rank[numbers] = inverse
-    keys = rank[tokens]
+    terms, ranks = segment_files.ranks_of(tokens, hashes)
+    keys = ranks.astype(np.uint64)
     keys <<= np.uint64(32)
     keys |= np.repeat(np.arange(len(lengths), dtype=np.uint64), lengths)
     keys.sort()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +31,8 @@ MOST_ROWS = (1 << 32) - (1 << 13)
 MOST_TABLES = 4  # maximum number of cached tables, each for one k1, b and k3
 LOW = np.uint64(0xFFFFFFFF)
 HIGH = np.uint64(32)
+# libm's logarithm, as in the compiled loop: numpy's own can differ in the last bit.
+LOG1P = np.vectorize(math.log1p, otypes=[np.float64])
 
 DEFAULT = Bm25Parameters()
 
@@ -242,8 +244,7 @@ def weigh(
     Query q has the terms first[q] … first[q + 1] − 1 (int64 [n + 1]). `counts`: how often each occurs in its query;
     `frequency`: how many of `documents` have it, both int64 [terms].
     """
-    # Use libm's logarithm, as the compiled loop does: numpy's own can differ in the last bit.
-    idf = np.array([math.log1p((documents - n + 0.5) / (n + 0.5)) for n in frequency.tolist()])
+    idf = lucene_idf(frequency, documents, LOG1P)
     query_of, repeated = np.repeat(np.arange(len(first) - 1), np.diff(first)), counts.astype(np.float64)
     lengths = np.bincount(query_of, repeated, len(first) - 1)[query_of].astype(np.float64)
     weights = parameters.query_weights(repeated, lengths) * (parameters.k1 + 1) * idf * (frequency > 0)
@@ -253,9 +254,11 @@ def weigh(
     return (weights * scales[query_of]).astype(np.float32), scales
 
 
-def lucene_idf(frequency: AnyArray, documents: int) -> Float64Array:
+def lucene_idf(
+    frequency: AnyArray, documents: int, log1p: Callable[[AnyArray], AnyArray] = np.log1p
+) -> Float64Array:
     """Return Lucene's idf, ln(1 + (N − n + ½) / (n + ½)), of terms that `frequency` of `documents` have, float64."""
-    return np.asarray(np.log1p((documents - frequency + 0.5) / (frequency + 0.5)))
+    return np.asarray(log1p((documents - frequency + 0.5) / (frequency + 0.5)))
 
 
 def offer_sums(heap: AnyArray, sums: AnyArray, first: int, allowed: Mask | None) -> None:

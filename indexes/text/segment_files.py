@@ -14,8 +14,10 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import xxhash
 
+from indexes import carrying
 from indexes.disk.reading import REMEDY, give_back, map_file
 from indexes.disk.writing import link_or_copy, record_of
+from indexes.dtypes import AnyArray
 from indexes.interface import DamagedError
 
 HEAD = 64  # bytes
@@ -138,6 +140,44 @@ def at(segment: S, path: Path) -> S:
     other = copy.copy(segment)
     object.__setattr__(other, "path", path)  # segments are frozen
     return other
+
+
+def ranks_of(tokens: AnyArray, hashes: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Return the hashes of the terms that occur, uint64 [V] ascending, and each token's rank among them, uint32 [T].
+
+    `tokens` (int32 [T]) are numbers of terms, and `hashes` (uint64) has the hash of each number.
+    """
+    used = np.zeros(len(hashes), dtype=bool)
+    used[tokens] = True
+    numbers = np.flatnonzero(used)
+    terms, inverse = np.unique(hashes[numbers], return_inverse=True)
+    rank = np.zeros(len(hashes), dtype=np.uint32)
+    rank[numbers] = inverse
+    return terms, rank[tokens]
+
+
+def grown(
+    segments: Sequence[S],
+    new: S,
+    limits: carrying.MergeLimits,
+    folder: Path | None,
+    merged: Callable[[Sequence[S]], S],
+    write: Callable[[S, Path], S],
+    *,
+    building: bool,
+) -> list[S]:
+    """Return the segments after `new` has absorbed the last ones (see carrying.py), whose files it then replaces.
+
+    It is written to `folder`, if there is one. Raises DamagedError if a file has changed, OSError.
+    """
+    count = carrying.left_alone([s.size for s in segments], new.size, limits, building=building)
+    absorbed = segments[count:]
+    check_content(absorbed)
+    segment = merged([*absorbed, new]) if absorbed else new
+    if folder is not None:
+        segment = write(segment, folder)
+    unlink(absorbed, segment)
+    return [*segments[:count], segment]
 
 
 def check_content(segments: Sequence[RowSegment]) -> None:

@@ -37,12 +37,12 @@ def bitmap(mask: Mask) -> Any:
 
 
 def write(index: Any, path: Path, flags: int) -> FileRecord:
-    """Write an index durably, through a file of ours: if a disk is full, FAISS only prints it. Raises IndexesError."""
-    from indexes.disk.writing import DurableFile
+    """Write an index by our own writes: FAISS only prints that a disk is full. Raises IndexesError."""
+    from indexes.disk.writing import NewFile
 
     faiss = load_faiss()
     try:
-        with DurableFile(path) as file:
+        with NewFile(path) as file:
             faiss.write_index(index, faiss.PyCallbackIOWriter(file.write, BUFFER), flags)
         return file.record
     except RuntimeError as e:

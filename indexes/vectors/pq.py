@@ -27,14 +27,47 @@ BITS, CENTROIDS = 4, 16  # bits per code, and centroids per codebook
 Settings = Mapping[str, float]
 
 
-def _padded(vectors: Matrix, multiple: int) -> Matrix:
-    """Return `vectors` [n, d] with zero columns appended until `multiple` divides d; inner products stay the same."""
-    missing = -vectors.shape[1] % multiple
-    return np.pad(vectors, ((0, 0), (0, missing))) if missing else vectors
+class _Codes:
+    """Codes in a FAISS index, which is trained on a sample of the rows, and again once it is outgrown."""
+
+    DIMENSIONS_PER_CODE = 2
+    CODE_SPEED = 32.0  # number of codes that are compared in the time of one full vector
+    _index: Any = None
+
+    def extend(self, flat: Any, vectors: Matrix) -> None:
+        """Add codes of new rows of `flat`; trains on the first call, and again once the index is outgrown."""
+        if self._index is None or self._outgrown(len(vectors)):
+            self._index = None
+            self._index = self._trained(vectors)
+        block = 1 << 16
+        for start in range(self._index.ntotal, len(vectors), block):
+            self._index.add(self._padded(vectors[start : start + block]))
+
+    def _outgrown(self, rows: int) -> bool:
+        raise NotImplementedError
+
+    def _trained(self, vectors: Matrix) -> Any:
+        raise NotImplementedError
+
+    def _padded(self, vectors: Matrix) -> Matrix:
+        """Return `vectors` [n, d] with zero columns appended as the index needs them; inner products stay the same."""
+        missing = -vectors.shape[1] % (self._index.d if self._index else self.DIMENSIONS_PER_CODE)
+        return np.pad(vectors, ((0, 0), (0, missing))) if missing else vectors
+
+    def _sample(self, vectors: Matrix, size: int) -> Matrix:
+        """Return some of the rows, at most `size`, padded."""
+        size = min(len(vectors), size)
+        return self._padded(
+            vectors[np.sort(np.random.default_rng(SEED).choice(len(vectors), size, replace=False))]
+        )
+
+    def save(self, path: Path) -> FileRecord:
+        """Write centroids and codes and return the file record. Raises IndexesError if writing fails."""
+        return write(self._index, path, 0)
 
 
-class IvfPq:
-    """CandidateGenerator by IVF-PQ with fast scan: about 2√n cells of 4-bit codes, one code per two dimensions.
+class IvfPq(_Codes):
+    """CandidateGenerator by IVF-PQ with fast scan: about 2√n cells, nearest first, of 4-bit codes of two dimensions.
 
     Files of earlier versions, whose codes (two bits per dimension) are looked up one by one, are used unchanged.
     """
@@ -46,37 +79,22 @@ class IvfPq:
     )
     RESERVE = 256  # number of additional rows rescored, since many may share one code
     PROBED_PER_HIT = 40  # minimum rows compared per hit, whatever `probed` is
-    DIMENSIONS_PER_CODE = 2
     LOOKED_UP = 4  # dimensions per byte of a code in files of earlier versions
-    CODE_SPEED = 32.0  # number of codes that are compared in the time of one full vector
-    POINTS_PER_CENTROID = 39  # FAISS's default minimum of training rows per centroid
+    POINTS_PER_CENTROID = 39  # FAISS's lower limit of rows for training
 
     def __init__(self) -> None:
         self.settings: dict[str, float] = {"probed": 1 / 12, "refine": 2}
-        self._index: Any = None
 
-    def extend(self, flat: Any, vectors: Matrix) -> None:
-        """Add the codes of new rows of `flat`. Train on the first call, and again when twice as many cells are due."""
-        if self._index is None or self._cells(len(vectors)) >= 2 * self._index.nlist:
-            self._index = None
-            self._index = self._trained(vectors)
-        block = 1 << 16
-        for start in range(self._index.ntotal, len(vectors), block):
-            self._index.add(self._padded(vectors[start : start + block]))
+    def _outgrown(self, rows: int) -> bool:
+        return self._cells(rows) >= 2 * int(self._index.nlist)
 
     def _cells(self, rows: int) -> int:
         return max(1, min(int(2 * math.sqrt(rows)), rows // self.POINTS_PER_CENTROID))
 
-    def _padded(self, vectors: Matrix) -> Matrix:
-        """Return `vectors` [n, d], padded with zeros to the index's dimension."""
-        return _padded(vectors, self._index.d if self._index else self.DIMENSIONS_PER_CODE)
-
     def _trained(self, vectors: Matrix) -> Any:
         faiss = load_faiss()
-        rows, cells = len(vectors), self._cells(len(vectors))
-        size = min(rows, self.POINTS_PER_CENTROID * max(cells, 8 * CENTROIDS))
-        sample = np.sort(np.random.default_rng(SEED).choice(rows, size, replace=False))
-        points = self._padded(vectors[sample])
+        cells = self._cells(len(vectors))
+        points = self._sample(vectors, self.POINTS_PER_CENTROID * max(cells, 8 * CENTROIDS))
         dim = points.shape[1]
         index = faiss.IndexIVFPQFastScan(
             faiss.IndexFlatIP(dim),
@@ -113,10 +131,6 @@ class IvfPq:
         rows: RowArray = self._index.search(self._padded(queries), self._fetched(fetch), params=parameters)[1]
         return rows
 
-    def save(self, path: Path) -> FileRecord:
-        """Write centroids and codes and return the file record. Raises IndexesError if writing fails."""
-        return write(self._index, path, 0)
-
     def load(self, path: Path, flat: Any) -> int:
         """Read centroids and codes; return the number of rows. Raises DamagedError if the file is invalid."""
         old = first_bytes(path) == self.FOURCCS[1]
@@ -128,38 +142,23 @@ class IvfPq:
         return int(index.ntotal)
 
 
-class PqScan:
+class PqScan(_Codes):
     """CandidateGenerator by fast scan: 4-bit codes of two dimensions each, all compared in registers."""
 
     FOURCCS: ClassVar[Sequence[bytes]] = (b"IPfs",)
     GRID: ClassVar[Sequence[Settings]] = tuple({"refine": r} for r in (1, 2, 4, 8, 16, 32, 64))
-    DIMENSIONS_PER_CODE = 2
-    CODE_SPEED = 32.0  # number of codes that are compared in the time of one full vector
     POINTS = 1 << 16  # rows to train on
 
     def __init__(self) -> None:
         self.settings: dict[str, float] = {"refine": 8}
-        self._index: Any = None
         self._trained_on = 0
 
-    def extend(self, flat: Any, vectors: Matrix) -> None:
-        """Add the codes of new rows of `flat`. Train on the first call, and again with four times as many rows."""
-        if self._index is None or len(vectors) >= 4 * self._trained_on:
-            self._index = None
-            self._index, self._trained_on = self._trained(vectors), len(vectors)
-        block = 1 << 16
-        for start in range(self._index.ntotal, len(vectors), block):
-            self._index.add(self._padded(vectors[start : start + block]))
-
-    def _padded(self, vectors: Matrix) -> Matrix:
-        return _padded(vectors, self.DIMENSIONS_PER_CODE)
+    def _outgrown(self, rows: int) -> bool:
+        return rows >= 4 * self._trained_on
 
     def _trained(self, vectors: Matrix) -> Any:
         faiss = load_faiss()
-        size = min(len(vectors), self.POINTS)
-        points = self._padded(
-            vectors[np.sort(np.random.default_rng(SEED).choice(len(vectors), size, replace=False))]
-        )
+        points, self._trained_on = self._sample(vectors, self.POINTS), len(vectors)
         dim = points.shape[1]
         index = faiss.IndexPQFastScan(dim, dim // self.DIMENSIONS_PER_CODE, BITS, faiss.METRIC_INNER_PRODUCT)
         index.pq.cp.seed, index.pq.cp.min_points_per_centroid = SEED, 1
@@ -186,10 +185,6 @@ class PqScan:
         if mask is not None:
             rows = np.where((rows >= 0) & mask[rows], rows, -1)
         return rows
-
-    def save(self, path: Path) -> FileRecord:
-        """Write centroids and codes and return the file record. Raises IndexesError if writing fails."""
-        return write(self._index, path, 0)
 
     def load(self, path: Path, flat: Any) -> int:
         """Read centroids and codes; return the number of rows. Raises DamagedError if the file is invalid."""

@@ -5,10 +5,11 @@ Shapes: B texts, L tokens, h heads.
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
+
+from indexes.dtypes import Int64Array
+from indexes.text.scoring import lucene_idf
 
 NAMES = ("idf", "count", "first")
 
@@ -27,9 +28,9 @@ class KeyInputs(nn.Module):
         self.register_buffer("idf", torch.zeros(tokens))
         self.weight = nn.Parameter(torch.zeros(len(NAMES), heads))
 
-    def set_idf(self, found: npt.NDArray[np.int64], documents: int) -> None:
-        """Set idf from `found` [tokens], the number of documents with each token, of `documents` in total."""
-        idf = np.log(1 + (documents - found + 0.5) / (found + 0.5))
+    def set_idf(self, found: Int64Array, documents: int) -> None:
+        """Set idf from the number of documents in which each token is `found`, [tokens], of `documents` in total."""
+        idf = lucene_idf(found, documents)
         self.idf.copy_(torch.from_numpy(idf / idf.max()))
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import xxhash
 
 from indexes.disk import faults
-from indexes.disk.writing import link_or_copy, sync, write_durably
+from indexes.disk.writing import link_or_copy, sync, write
 from linker.base.config import build
 from linker.base.errors import ConfigError, InputError
 from linker.base.files import read_json, read_regular
@@ -83,8 +83,9 @@ def check_replaceable(folder: Path, formats: Collection[str], kind: str) -> None
 
 
 def write_part(path: Path, content: bytes) -> None:
-    """Write one file of a model and flush it to disk."""
-    write_durably(path, [content])
+    """Write one file of a model and flush it to the disk."""
+    write(path, [content])
+    sync(path)
 
 
 def read_part(path: Path, limit: int, checksum: object) -> bytes:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from indexes.disk import faults, writing
-from indexes.interface import Document
+from indexes.interface import Document, IndexesError
 from indexes.store import manifest as manifests
 from indexes.store import records
 from indexes.store.records import EncoderRecord, Manifest
@@ -64,7 +64,9 @@ def flushes(monkeypatch: pytest.MonkeyPatch) -> Flushes:
 @pytest.mark.parametrize("size", [1, 5000, 3 << 20])  # below and above the buffer size
 def test_a_durable_write_is_flushed_whole(tmp_path: Path, flushes: Flushes, size: int) -> None:
     path = tmp_path / "file"
-    record = writing.write_durably(path, [b"x" * (size // 2), b"y" * (size - size // 2)])
+    record = writing.write(path, [b"x" * (size // 2), b"y" * (size - size // 2)])
+    assert not flushes.covers(path)
+    writing.flush([path])
     assert record.bytes == size
     assert flushes.covers(path)
     assert flushes.state[path][0] == size
@@ -104,6 +106,35 @@ def test_all_that_a_manifest_lists_is_flushed_before_it_is_in_place(
     for place, event in enumerate(flushes.events):
         if event == "manifest.replaced":  # the rename itself is flushed before anything else happens
             assert flushes.events[place + 1] == str(out)
+
+
+@pytest.mark.parametrize("lost", ["ids.txt", ".postings", "text", "manifest.json.tmp"])
+def test_a_commit_fails_with_any_of_its_flushes_and_can_be_repeated(
+    tmp_path: Path, flushes: Flushes, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    out = tmp_path / "index"
+    sync = writing.sync
+
+    def failing(path: Path) -> None:
+        if path.name.endswith(lost):
+            raise OSError(5, "Input/output error")
+        sync(path)
+
+    manifest = Manifest(vectors="flat", encoder=EncoderRecord("hash", ENCODER.fingerprint, ENCODER.dim))
+    with Writer.create(out, manifest) as writer:
+        add(writer, range(5))
+        writer.commit(records.BuildRecord(complete=True))
+    before = (out / manifests.NAME).read_bytes()
+    with monkeypatch.context() as patch, pytest.raises(IndexesError, match="Input/output"):
+        patch.setattr(writing, "sync", failing)
+        with Writer.open(out) as writer:
+            add(writer, range(5, 9))
+            writer.commit()
+    assert (out / manifests.NAME).read_bytes() == before
+    with Writer.open(out) as writer:
+        add(writer, range(5, 9))
+        writer.commit()
+    assert all(flushes.covers(out / file) for file in manifests.load(out).files)
 
 
 def add(writer: Writer, numbers: range) -> None:

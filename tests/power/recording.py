@@ -47,9 +47,9 @@ def require_shim() -> None:
 def record(jobs: Sequence[str], work: Path) -> dict[str, History]:
     """Make changes in one separate process; return the history of each one's folder `work/JOB`.
 
-    A job is the name of a change, or NAME:LACKING to leave out the fsyncs of "files", of "folders", or those within
-    the function of that name. Raises AssertionError unless replaying the recording reproduces the existing files,
-    byte for byte.
+    A job is the name of a change, or NAME:LACKING to leave out the fsyncs of "files", of "folders", of what has this
+    name or is below it, or those within the function of that name. Raises AssertionError unless replaying the
+    recording reproduces the existing files, byte for byte.
     """
     environment = {**os.environ, "LD_PRELOAD": str(shim()), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "tests.power.record_changes", str(work), *jobs]

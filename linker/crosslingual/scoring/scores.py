@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from indexes.dtypes import Float32Array
+from indexes.text.scoring import lucene_idf
 from linker.crosslingual.pages.pages import Terms, column_sizes
 from linker.crosslingual.scoring.comparability import idf
 from linker.crosslingual.scoring.products import SparseOrDense, Sum, WeightedProduct
@@ -139,9 +140,7 @@ def _query_weights(source: Terms, translated: sp.csr_array) -> sp.csr_array:
     """Return saturated frequency times idf of each source term; idf counts the pages with any translation of it."""
     n = translated.shape[0]
     frequency = column_sizes(translated)
-    weights = np.where(frequency > 0, np.log1p((n - frequency + 0.5) / (frequency + 0.5)), 0).astype(
-        np.float32
-    )
+    weights = np.where(frequency > 0, lucene_idf(frequency, n), 0).astype(np.float32)
     return scale_columns(mapped(source.counts, lambda tf: tf * (K3 + 1) / (tf + K3)), weights)
 
 

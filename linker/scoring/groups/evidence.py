@@ -16,6 +16,7 @@ from scipy.sparse import csr_array
 
 from indexes.arrays import distinct
 from indexes.dtypes import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array
+from indexes.kernels.products import dots
 from indexes.text.forward_index import ForwardIndex
 from indexes.text.scoring import lucene_idf
 from linker.scoring.groups.languages import change_of_odds, leads
@@ -33,7 +34,6 @@ FADING, UNDATED = 14.0, 0.2
 KINDS = 3  # kinds of pairs in one language: with no, one or two long texts; KINDS itself: in two languages
 FEWEST = 40  # a kind's weights are learned if it has this many judged pairs, some of each class
 ROWS = 1 << 12  # rows counted at a time
-MOST_PAIRS = 1 << 15  # pairs compared at a time
 
 
 def weights(forward: ForwardIndex, rows: Int64Array) -> tuple[csr_array, AnyArray]:
@@ -176,10 +176,8 @@ def joined(
     codes, pair, times = np.unique(low * count + high, return_inverse=True, return_counts=True)
     pairs = np.stack([codes // max(count, 1), codes % max(count, 1)], axis=1)
     means = [np.bincount(pair, column, len(codes)) / times for column in findings.values.T]
-    cosine = np.empty(len(pairs))
-    for start in range(0, len(pairs), MOST_PAIRS):
-        some = pairs[start : start + MOST_PAIRS]
-        cosine[start : start + MOST_PAIRS] = texts[some[:, 0]].multiply(texts[some[:, 1]]).sum(axis=1)
+    begins = np.searchsorted(pairs[:, 0], np.arange(count + 1))
+    cosine = dots(texts, texts, begins, pairs[:, 1]).astype(np.float64)
     ends = np.zeros((len(pairs), 2), bool)
     ends[pair[findings.last], (findings.one > findings.other)[findings.last].astype(int)] = True
     apart = np.exp(-np.abs(days[pairs[:, 0]] - days[pairs[:, 1]]) / FADING)

@@ -141,15 +141,15 @@ import os, signal, sys
 from pathlib import Path
 from indexes.disk import writing
 from indexes.store import backup
-write, left = writing.write_durably, [int(sys.argv[3])]
-def durable(path, parts):
+write, left = writing.write, [int(sys.argv[3])]
+def dying(path, parts):
     left[0] -= 1
     if left[0] < 0:
         os.kill(os.getpid(), signal.SIGKILL)
     return write(path, parts)
 def link(*_):
     raise OSError(18, "no links here")
-writing.write_durably, Path.hardlink_to = durable, link
+writing.write, Path.hardlink_to = dying, link
 backup.restore(Path(sys.argv[1]), Path(sys.argv[2]))
 """
 
@@ -230,7 +230,7 @@ def test_an_archive_from_elsewhere_reaches_nothing(out: Path, tmp_path: Path, wh
 
 
 def test_a_manifest_that_lists_other_names_is_no_backup(tmp_path: Path) -> None:
-    record = writing.write_durably(tmp_path / "secret", [b"secret"])
+    record = writing.write(tmp_path / "secret", [b"secret"])
     (tmp_path / "i").mkdir()
     storage.replace_manifest(tmp_path / "i", records.Manifest(files={"../secret": record}))
     with pytest.raises(IndexesError):

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from indexes import text_backend
 from indexes.disk import writing
 from indexes.disk.writing import FileRecord, record_of
 from indexes.interface import DamagedError, Document, FormatVersionError, IndexesError, LockedError
@@ -17,7 +16,6 @@ from indexes.store.documents import DocumentStore
 from indexes.store.records import BuildRecord, EncoderRecord, Manifest, Segment
 from indexes.store.segments import write_segment
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
-from indexes.text.postings import NAME
 from linker.engine import Engine, building
 
 FULL = Manifest(
@@ -45,9 +43,14 @@ FULL = Manifest(
 )  # fmt: skip
 
 
+def put(folder: Path, manifest: Manifest) -> None:
+    """Write a manifest whose files need not exist."""
+    (folder / manifests.NAME).write_bytes(manifests.dump(manifest))
+
+
 def test_manifest_round_trip(tmp_path: Path) -> None:
     for manifest in (FULL, Manifest()):
-        storage.replace_manifest(tmp_path, manifest)
+        put(tmp_path, manifest)
         assert manifests.load(tmp_path) == manifest
     assert FULL.rows == 6
     assert FULL.only_file("deleted") == "deleted/000003.i64"
@@ -55,7 +58,7 @@ def test_manifest_round_trip(tmp_path: Path) -> None:
 
 
 def test_every_flipped_byte_of_the_manifest_is_noticed(tmp_path: Path) -> None:
-    storage.replace_manifest(tmp_path, FULL)
+    put(tmp_path, FULL)
     path = tmp_path / manifests.NAME
     sound = path.read_bytes()
     for place in range(len(sound)):
@@ -75,7 +78,7 @@ def test_a_manifest_of_the_future_and_none_at_all(tmp_path: Path) -> None:
     with pytest.raises(IndexesError, match="holds no index"):
         manifests.load(tmp_path)
     for number in (1, 2, 4):
-        storage.replace_manifest(tmp_path, dataclasses.replace(FULL, format=number))
+        put(tmp_path, dataclasses.replace(FULL, format=number))
         with pytest.raises(
             FormatVersionError, match=rf"has format {number}, but this version reads 3: build the index again"
         ):
@@ -107,7 +110,7 @@ def test_damage_names_missing_short_and_altered_files(tmp_path: Path) -> None:
     records = {}
     (tmp_path / "quarantine").mkdir()
     for name in (f"quarantine/00000{n}.jsonl" for n in range(4)):
-        records[name] = writing.write_durably(tmp_path / name, [b"hello ", b"world"])
+        records[name] = writing.write(tmp_path / name, [b"hello ", b"world"])
         assert records[name] == record_of(tmp_path / name)
     manifest = Manifest(files=records)
     assert storage.damage(tmp_path, manifest) == []
@@ -119,7 +122,7 @@ def test_damage_names_missing_short_and_altered_files(tmp_path: Path) -> None:
     assert "000000.jsonl: missing" in lines[0]
     assert "000001.jsonl: 5 bytes instead of 11" in lines[1]
     assert "000002.jsonl: content differs" in lines[2]
-    storage.replace_manifest(tmp_path, manifest)
+    put(tmp_path, manifest)
     with pytest.raises(DamagedError, match=r"000000\.jsonl: missing"):
         storage.load_checked(tmp_path)
 
@@ -232,37 +235,45 @@ def flushed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def write(scratch: Path, number: int) -> Path:
-    """Write a file of posting lists with unique content, and nothing else in the scratch folder."""
-    for old in scratch.iterdir():
-        old.unlink()
-    path = scratch / f"{number:032x}.postings"
-    path.write_bytes(bytes([number]) * 64)
-    return path
-
-
 def test_a_link_to_a_flushed_file_is_not_flushed(tmp_path: Path, flushed: list[str]) -> None:
-    scratch, durable = tmp_path / "live", set[text_backend.Identity]()
-    scratch.mkdir()
+    """Neither is the root, whose folders an earlier commit has made durable, before the manifest is renamed in it."""
+    file, record = f"{'0' * 32}.postings", FileRecord(8, "0" * 32)
+    one, linked, copied = (tmp_path / "text" / number / file for number in ("000001", "000002", "000003"))
 
-    def linked(generation: str) -> list[str]:
-        def snapshot(target: Path) -> None:
-            for path in scratch.iterdir():
-                (target / path.name).hardlink_to(path)
-
+    def commit(path: Path, *earlier: Path) -> list[str]:
         flushed.clear()
-        text_backend._linked(tmp_path, generation, snapshot, NAME, durable)
-        for path in (tmp_path / "text" / generation).iterdir():
-            path.unlink()  # as when a generation is deleted
-        return [name for name in flushed if NAME.fullmatch(name)]
+        files = {path.relative_to(tmp_path).as_posix(): record}
+        names = [old.relative_to(tmp_path).as_posix() for old in earlier]
+        storage.replace_manifest(tmp_path, Manifest(files=files), names)
+        assert flushed.pop() == tmp_path.name
+        return sorted(flushed)
 
-    first = write(scratch, 0)
-    number = first.stat().st_ino
-    assert linked("1") == [first.name]
-    assert linked("2") == []
-    for n in range(1, 50):
-        if (path := write(scratch, n)).stat().st_ino == number:
-            break
-    else:
-        pytest.skip("this file system does not use the numbers of deleted files again")
-    assert linked("3") == [path.name]
+    for path in (one, linked, copied):
+        path.parent.mkdir(parents=True)
+    one.write_bytes(b"postings")
+    linked.hardlink_to(one)
+    copied.write_bytes(b"postings")
+    temporary = f"{manifests.NAME}.tmp"
+    assert commit(one) == sorted([file, "000001", "text", tmp_path.name, temporary])
+    assert commit(linked, one) == sorted(["000002", "text", temporary])
+    assert commit(copied, one) == sorted([file, "000003", "text", temporary])
+
+
+def test_a_flush_that_fails_is_an_error_once_the_others_have_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [tmp_path / str(number) for number in range(3 * writing.FLUSHES)]
+    ended: list[Path] = []
+
+    def sync(path: Path) -> None:
+        if path == paths[-1]:
+            raise OSError(5, "no disk", str(path))
+        ended.append(path)
+
+    monkeypatch.setattr(writing, "sync", sync)
+    writing.flush(paths[:-1])
+    assert set(ended) == set(paths[:-1])
+    ended.clear()
+    with pytest.raises(OSError, match="no disk"):
+        writing.flush(paths[::-1])
+    assert set(ended) == set(paths[:-1])
