@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from linker.base.options import described
+
+
+class Model(BaseModel):
+    """A body, in which unknown fields are errors: a misspelt option must not be ignored."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 def option(record: type[Any], name: str, **more: Any) -> Any:

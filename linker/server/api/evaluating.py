@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from indexes.errors import IndexesError
 from linker.base.errors import InputError, LinkerError
 from linker.evaluation.evaluator import Resampling, evaluate
 from linker.evaluation.reading.trec import read_qrels, read_run
 from linker.server.api import children
+from linker.server.fields import Model
 
 MOST_RUNS = 20
 SMALL = 64 << 10  # bytes; a smaller request is not worth a process of its own
@@ -27,10 +28,8 @@ Qrels = str | dict[str, dict[str, int]]
 Run = str | dict[str, dict[str, float]]
 
 
-class EvaluateRequest(BaseModel):
+class EvaluateRequest(Model):
     """Judgements and runs, each as the text of a file or as a mapping."""
-
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     qrels: Qrels = Field(
         description="TREC's four columns or BEIR's TSV as text, or topic → document → relevance.",

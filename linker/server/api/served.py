@@ -40,13 +40,13 @@ PART, CALIBRATED_PART = 16, 200
 
 
 class Served:
-    """One served index, and the name by which requests refer to it."""
+    """One index, by its name in requests; `pool` has the threads of its small calls, `heavy` those of the long ones."""
 
     def __init__(self, name: str, engine: Engine, pool: FairPool, heavy: FairPool) -> None:
-        self.name, self.engine, self._pool, self._heavy = name, engine, pool, heavy
+        self.name, self.engine, self.pool, self.heavy = name, engine, pool, heavy
         self._writing = asyncio.Lock()
         self._changes = changing.Changes(engine.apply, self.change, capacity=pool.waiting)
-        self._batcher = batching.Batcher(self.search_now, self.run, most=self._most, capacity=pool.waiting)
+        self._batcher = batching.Batcher(self.search_now, pool.run, most=self._most, capacity=pool.waiting)
 
     @property
     def waiting(self) -> int:
@@ -86,11 +86,7 @@ class Served:
     ) -> list[T]:
         """Call `call` on parts of `texts`, one after another, separately from small searches; return the results."""
         parts = [texts[start : start + size] for start in range(0, len(texts), size)] or [texts]
-        return await self._heavy.run_each(functools.partial(call, part) for part in parts)
-
-    async def run_heavy(self, call: Callable[[], T]) -> T:
-        """Run a long read-only call separately from small searches, and return its result."""
-        return await self._heavy.run(call)
+        return await self.heavy.run_each(functools.partial(call, part) for part in parts)
 
     def _most(self) -> int:
         """Return the maximum texts per batch: fewer than FEWEST, or notes on a batch would reveal others' scores."""
@@ -109,10 +105,6 @@ class Served:
                 raise ProblemError(400, str(e), "no-such-retriever") from None
             raise
 
-    async def run(self, call: Callable[[], T]) -> T:
-        """Run a read-only call in a thread of the pool, and return its result."""
-        return await self._pool.run(call)
-
     async def put(self, document: Document) -> bool:
         """Store a document; return whether it is new."""
         return not await self._changes.make(document)
@@ -125,7 +117,7 @@ class Served:
     async def change(self, call: Callable[[], T]) -> T:
         """Run a call that changes the index, after all earlier changes, and return its result."""
         async with self._writing:
-            return await self._pool.run(call)
+            return await self.pool.run(call)
 
 
 class Service:
@@ -206,7 +198,7 @@ class Service:
         while True:
             for served in list(self.indexes.values()):
                 with contextlib.suppress(LinkerError, IndexesError, ProblemError):  # searches will report it
-                    await served.run(served.engine.refresh)
+                    await served.pool.run(served.engine.refresh)
             await asyncio.sleep(FOLLOW)
 
     def refresh(self) -> None:

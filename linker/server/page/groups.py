@@ -13,12 +13,13 @@ from starlette.responses import Response
 from linker.review.exporting.own import Added, write_cells, write_own
 from linker.review.exporting.rows import Cell
 from linker.review.grouped import APART, MOVED, TOGETHER, Story
-from linker.review.interface import Judgement, Seed
+from linker.review.interface import Judgement
 from linker.server.page import grouping, running
 from linker.server.page.export import own_table, own_tables, sent
 from linker.server.page.grouping import PAGE, Look, Order, View, ledger_of
 from linker.server.page.rendering import go, message, page, translate
 from linker.server.page.reviews import InReview, Reader, Short
+from linker.server.page.seeds import take
 from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}/groups")
@@ -148,13 +149,8 @@ def seeds(request: Request, opened: InReview, reader: Reader, number: int) -> Re
     here = grouping.needed(opened).get(number)
     if here is None:
         return listing(request, opened, View(), CHANGED)
-    documents = [
-        opened.engine.document(item.id)
-        for item in here.items
-        if item.near_copy_of is None and item.id in opened.engine
-    ]
-    opened.ledger.put_seeds(Seed(d.id, d.text, d.title, d.metadata, d.id) for d in documents)
-    opened.review.refresh()
+    ids = [item.id for item in here.items if item.near_copy_of is None and item.id in opened.engine]
+    take(opened, map(opened.engine.document, ids))
     return go(request, "seeds", opened.project)
 
 

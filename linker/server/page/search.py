@@ -18,7 +18,7 @@ from linker.base.errors import InputError
 from linker.engine.evidence import SharedWords, evidence, query_terms
 from linker.engine.folding import fold
 from linker.review.fields import MetadataField, fields
-from linker.review.interface import Candidate, Seed, Verdict
+from linker.review.interface import Candidate, Verdict
 from linker.server.page.judging import SeedOffer, offers, saw
 from linker.server.page.rendering import address, page
 from linker.server.page.reviews import InReview, Reader
@@ -132,20 +132,10 @@ def judge(
         Candidate(seed, id[0], 0.0, phase="search"), verdict, reader.reviewer,
         copies=id[1:], holder=reader.id, seen=saw(opened, seen, seed),
     )  # fmt: skip
-    return _return(request, opened, back)
+    return results(request, opened, back)
 
 
-@router.post("/p/{project}/search/seed", name="search_seed")
-def take(request: Request, opened: InReview, id: Annotated[str, Form()], back: Text = "") -> Response:
-    """Make a document of the index a seed."""
-    document = opened.engine.document(id)
-    seed = Seed(document.id, document.text, document.title, document.metadata, document.id)
-    opened.ledger.put_seeds([seed])
-    opened.review.refresh()
-    return _return(request, opened, back)
-
-
-def _return(request: Request, opened: Opened, back: str) -> Response:
+def results(request: Request, opened: Opened, back: str) -> Response:
     """Return to the results from which a form was sent; only addresses of this page are allowed."""
     path = address(request, "search", project=opened.project.key)
     return RedirectResponse(f"{path}{back}" if back.startswith("?") and back.isprintable() else path, 303)

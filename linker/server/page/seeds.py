@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +19,7 @@ from linker.corpora import preview
 from linker.review.interface import Seed
 from linker.server.page.rendering import go, message, page, translate
 from linker.server.page.reviews import InReview, Short
+from linker.server.page.search import results
 from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}/seeds")
@@ -40,14 +41,13 @@ def show(
 
 
 @router.post("/choose", name="choose_seed")
-def choose(request: Request, opened: InReview, id: Short, q: Short = "") -> Response:
-    """Make a document of the index a seed."""
+def choose(request: Request, opened: InReview, id: Short, q: Short = "", back: Text = "") -> Response:
+    """Make a document of the index a seed; `back`: the search that offered it, to which the reader returns."""
     if id not in opened.engine:
         text = translate(request).text(message("There is no document %(id)s."), id=id)
         return _page(request, opened, q=q, errors={"choose": text})
-    document = opened.engine.document(id)
-    _put(opened, [Seed(id, document.text, document.title, document.metadata, id)])
-    return _back(request, opened)
+    take(opened, [opened.engine.document(id)])
+    return results(request, opened, back) if back else _back(request, opened)
 
 
 @router.post("/paste", name="paste_seed")
@@ -112,7 +112,12 @@ def _hits(opened: Opened, q: str) -> list[Document]:
     return [opened.engine.document(id_) for id_ in hits.ids]
 
 
-def _put(opened: Opened, seeds: list[Seed]) -> None:
+def take(opened: Opened, documents: Iterable[Document]) -> None:
+    """Make documents of the index seeds."""
+    _put(opened, (Seed(d.id, d.text, d.title, d.metadata, d.id) for d in documents))
+
+
+def _put(opened: Opened, seeds: Iterable[Seed]) -> None:
     opened.ledger.put_seeds(seeds)
     opened.review.refresh()
 

@@ -28,7 +28,7 @@ from linker.server.errors import problem_of
 from linker.server.guard.access import MOST, TRIES, Access, Rates
 from linker.server.guard.admission import RefusedError
 from linker.server.guard.gate import Gate
-from linker.server.guard.tokens import Tokens
+from linker.server.guard.tokens import Tokens, digest_of
 from tests.server.api.support import BASE, check_problem, client, ended
 
 READ, WRITE, ADMIN = "r" * 20, "w" * 20, "a" * 20
@@ -168,7 +168,7 @@ def test_a_token_file_is_nobody_elses(tmp_path: Path, tokens: Path) -> None:
     assert len(Tokens.read(tokens).known) == 3
     made = Tokens.read(tmp_path / "new")
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o600
-    assert made.principal((tmp_path / "new").read_text().strip()) is not None
+    assert made.holder(digest_of((tmp_path / "new").read_text().strip())) is not None
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,8 @@ def test_copies_are_one_line_and_judged_together(browser: TestClient, folder: Pa
 
 
 def test_a_hit_becomes_a_seed_once(browser: TestClient, folder: Path) -> None:
-    values = form(browser.get("/p/floods/search", params={"q": "parliament"}).text, "/search/seed")
-    text = browser.post("/p/floods/search/seed", data=values).text
+    values = form(browser.get("/p/floods/search", params={"q": "parliament"}).text, "/seeds/choose")
+    text = browser.post("/p/floods/seeds/choose", data=values).text
     with ledger(folder) as kept:
         assert [s.document for s in kept.seeds] == ["", values["id"]]
     assert '<strong class="pill accent">seed</strong>' in text
@@ -51,8 +51,8 @@ def test_nothing_that_is_sent_becomes_markup_or_an_address(browser: TestClient) 
     assert "<script>alert" not in text
     assert "<img" not in text
     assert "&lt;" in text
-    values = form(browser.get("/p/floods/search", params={"q": "rain"}).text, "/search/seed")
+    values = form(browser.get("/p/floods/search", params={"q": "rain"}).text, "/seeds/choose")
     for back in ("https://evil.example/", "//evil.example", "?q=\r\nx: y"):
-        answer = browser.post("/p/floods/search/seed", data=values | {"back": back}, follow_redirects=False)
+        answer = browser.post("/p/floods/seeds/choose", data=values | {"back": back}, follow_redirects=False)
         assert answer.headers["location"].startswith("/p/floods/search")
         assert "\n" not in answer.headers["location"]

@@ -9,7 +9,7 @@ import orjson
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, Field
 from starlette.responses import Response
 
 from linker.server.api import children
@@ -25,12 +25,6 @@ INDEX: dict[str, Any] = {
 }  # fmt: skip
 IndexName = Annotated[str | None, Field(**INDEX)]
 IndexQuery = Annotated[str | None, Query(**INDEX)]
-
-
-class Model(BaseModel):
-    """The body of a request or response; unknown fields are errors, so that no misspelt option is ignored."""
-
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 def _few(value: dict[str, Any]) -> dict[str, Any]:
@@ -120,10 +114,14 @@ class _StrictRequest(Request):
         return orjson.loads(await self.body()) if self.short is None else self.short
 
 
+def content_type(request: Request) -> str:
+    """Return the content type of a body, in lower case and without parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
 def check_json(request: Request) -> None:
     """Raise ProblemError (415) if a body is not sent as JSON."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
+    if content_type(request) != "application/json":
         raise ProblemError(415, "send the body as application/json", "unsupported-media-type")
 
 

@@ -12,8 +12,17 @@ from starlette.responses import Response
 from indexes.interface import Document, check_id
 from linker.corpora.records import Columns, UnusableError, make_document
 from linker.server.api.bulk import BATCH_BYTES, BATCH_DOCUMENTS, MOST_BAD, DocumentStream
-from linker.server.api.routes.common import InIndex, Mapping, Model, about, examples, json, routes
+from linker.server.api.routes.common import (
+    InIndex,
+    Mapping,
+    about,
+    content_type,
+    examples,
+    json,
+    routes,
+)  # fmt: skip
 from linker.server.errors import ProblemError, problem_of
+from linker.server.fields import Model
 
 router = routes("documents")
 NDJSON = ("application/x-ndjson", "application/jsonl", "application/json-lines")
@@ -132,7 +141,7 @@ async def documents(
         served.engine.refresh()
         return list(itertools.islice(served.engine.documents(where or None, after), limit + 1))
 
-    page = await served.run(found)
+    page = await served.pool.run(found)
     listed = [{"id": d.id, "title": d.title, "text": d.text, "metadata": d.metadata} for d in page[:limit]]
     return json({"documents": listed, "next": page[limit - 1].id if len(page) > limit else None})
 
@@ -160,7 +169,7 @@ async def read(id: DocumentId, served: InIndex) -> Response:
         served.engine.refresh()
         return served.engine.document(id)
 
-    found = await served.run(find)
+    found = await served.pool.run(find)
     return json({"id": found.id, "title": found.title, "text": found.text, "metadata": found.metadata})
 
 
@@ -225,8 +234,10 @@ async def bulk(
     ] = False,
 ) -> Response:
     """Add the documents of the body."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in NDJSON or request.headers.get("content-encoding", "identity") != "identity":
+    if (
+        content_type(request) not in NDJSON
+        or request.headers.get("content-encoding", "identity") != "identity"
+    ):
         raise ProblemError(415, f"send JSON lines as {NDJSON[0]}, not compressed", "unsupported-media-type")
     task, stream = DocumentStream(served, replace=replace), request.stream()
     try:
@@ -235,9 +246,8 @@ async def bulk(
         problem = problem_of(error)
         if problem.status_code == 500:
             raise
-        async for (
-            _
-        ) in stream:  # read the rest, since a client that is still sending would not read the answer
+        # Read the rest, since a client that is still sending would not read the answer.
+        async for _ in stream:
             pass
         problem.more["report"] = task.report.to_json()
         raise problem from error

@@ -11,9 +11,10 @@ from pydantic import Field, field_validator
 from starlette.responses import Response
 
 from indexes.interface import Matrix
-from linker.server.api.routes.common import InService, Model, about, answered, examples, json, routes
+from linker.server.api.routes.common import InService, about, answered, examples, json, routes
 from linker.server.api.served import Served, Service
 from linker.server.errors import ProblemError
+from linker.server.fields import Model
 
 router = routes("models")
 MOST_INPUTS, LONGEST = 2048, 100_000
@@ -167,7 +168,7 @@ async def embeddings(
             raise _refusal(400, detail, "wrong-dimension")
         return json(_answer(request, vectors))
 
-    return await served.run_heavy(described)
+    return await served.heavy.run(described)
 
 
 def _answer(request: EmbeddingRequest, vectors: Matrix) -> dict[str, Any]:

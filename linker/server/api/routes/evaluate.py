@@ -12,7 +12,8 @@ from starlette.responses import Response
 from linker.base.errors import InputError
 from linker.server.api import evaluating
 from linker.server.api.pool import OWNER
-from linker.server.api.routes.common import InService, Model, about, check_json, examples, json, routes
+from linker.server.api.routes.common import InService, about, check_json, examples, json, routes
+from linker.server.fields import Model
 
 router = routes("evaluation")
 

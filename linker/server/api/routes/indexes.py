@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -22,10 +23,18 @@ from indexes.text.parameters import LANGUAGES, TokenizerName
 from linker.encoders.installed import installed
 from linker.engine import building
 from linker.engine.options import CreateOptions
-from linker.server.api.routes.common import InService, Model, about, answered, examples, json, routes
+from linker.server.api.routes.common import (
+    InService,
+    about,
+    answered,
+    content_type,
+    examples,
+    json,
+    routes,
+)  # fmt: skip
 from linker.server.api.served import Served, Service
 from linker.server.errors import ProblemError
-from linker.server.fields import option
+from linker.server.fields import Model, option
 
 router = routes("indexes")
 T = TypeVar("T")
@@ -70,7 +79,9 @@ class IndexList(Model):
 @router.get("/v1/indexes", **about(IndexList, "List the indexes"))
 async def indexes(service: InService) -> Response:
     """Return name, size and settings of each index."""
-    listed = [await served.run(lambda served=served: describe(served)) for served in service.indexes.values()]  # type: ignore[misc]
+    listed = [
+        await served.pool.run(functools.partial(describe, served)) for served in service.indexes.values()
+    ]
     return json({"indexes": listed})
 
 
@@ -113,7 +124,7 @@ class IndexSettings(Model):
 async def read(name: AnyIndexPath, service: InService) -> Response:
     """Return the size and settings of an index."""
     served = service.served(name)
-    return json(await served.run(lambda: describe(served)))
+    return json(await served.pool.run(functools.partial(describe, served)))
 
 
 @router.put(
@@ -220,7 +231,7 @@ async def snapshot(name: AnyIndexPath, service: InService) -> Response:
 )
 async def restore(name: IndexPath, request: Request, service: InService) -> Response:
     """Make a new index from a snapshot. The index appears complete or not at all."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != TAR:
+    if content_type(request) != TAR:
         raise ProblemError(415, f"send a snapshot as {TAR}", "unsupported-media-type")
     with tempfile.TemporaryFile() as file:
         async for block in request.stream():

@@ -11,8 +11,9 @@ from pydantic import Field
 from starlette.responses import Response
 
 from linker.server.api.guard import require
-from linker.server.api.routes.common import InService, Model, about, answered, json, routes
+from linker.server.api.routes.common import InService, about, answered, json, routes
 from linker.server.api.served import Served, Service
+from linker.server.fields import Model
 from linker.server.guard.tokens import Principal
 from linker.server.jobs.keeper import Standing
 

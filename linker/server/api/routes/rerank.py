@@ -12,8 +12,9 @@ from pydantic import Field
 from starlette.responses import Response
 
 from indexes.dtypes import Float32Array
-from linker.server.api.routes.common import InService, Model, about, answered, examples, json, routes
+from linker.server.api.routes.common import InService, about, answered, examples, json, routes
 from linker.server.api.routes.embeddings import LONGEST, ModelName, with_encoder
+from linker.server.fields import Model
 
 router = routes("models")
 MOST_TEXTS = 1000
@@ -116,7 +117,7 @@ async def rerank(
             _tei(request, cosines) if isinstance(request, TeiRequest) else _cohere(request, texts, cosines)
         )
 
-    return await served.run_heavy(ordered)
+    return await served.heavy.run(ordered)
 
 
 def _texts(request: CohereRequest | TeiRequest) -> Sequence[str | TextDocument]:

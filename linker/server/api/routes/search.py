@@ -23,7 +23,6 @@ from linker.server.api.routes.common import (
     IndexName,
     InService,
     Mapping,
-    Model,
     about,
     answered,
     examples,
@@ -31,7 +30,7 @@ from linker.server.api.routes.common import (
     routes,
 )
 from linker.server.api.served import Served
-from linker.server.fields import option
+from linker.server.fields import Model, option
 
 EXPLAINED_TEXTS, EXPLAINED_K = 10, 100  # limits of a request with `explain`, which costs a second search
 FEATURES = 8  # features of a ranker shown per document
@@ -244,7 +243,7 @@ async def search(
     service.metrics.searched(served.name, len(request.all), bool(answer.degraded))
     if sum(map(len, answer.hits)) <= FEW and not request.explain:  # a thread would cost more than it saves
         return json(_described(served, answer, request))
-    return await served.run_heavy(lambda: json(_described(served, answer, request)))
+    return await served.heavy.run(lambda: json(_described(served, answer, request)))
 
 
 def _described(served: Served, answer: Answer, request: SearchRequest) -> dict[str, Any]:

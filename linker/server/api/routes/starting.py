@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Body, Request
 from pydantic import Field, model_validator
@@ -15,12 +15,13 @@ from linker.engine.options import GroupOptions
 from linker.review.interface import Verdict
 from linker.review.options import FindOptions
 from linker.review.settings import OrderName, Settings, Unit
-from linker.server.api.routes.common import IndexName, InService, Model, about, examples, routes
+from linker.server.api.routes.common import IndexName, InService, about, examples, routes
 from linker.server.api.routes.jobs import STARTED, JobDescription, Reader, submitted
 from linker.server.api.served import Served, Service
-from linker.server.fields import argument, option
+from linker.server.fields import Model, argument, option
 
 router = routes("jobs")
+RouteT = TypeVar("RouteT", bound=Callable[..., Any])
 LONGEST = 100_000  # maximum characters of a text
 MOST_DOCUMENTS = 100_000  # maximum number of documents of one collection in the request
 
@@ -45,7 +46,15 @@ class KnownJudgement(Model):
     seed: str = Field("", max_length=2000, description="Id of the seed; required if `unit` is pairs.")
 
 
-class FindRequest(Model):
+class JobRequest(Model):
+    """What a client asks of a job."""
+
+    def spec(self) -> dict[str, Any]:
+        """Return the part of the request that only the job reads."""
+        return self.model_dump()
+
+
+class FindRequest(JobRequest):
     """Seeds, known judgements, and the number of documents wanted."""
 
     index: IndexName = None
@@ -108,7 +117,7 @@ class LinkSide(Model):
         return self
 
 
-class LinkRequest(Model):
+class LinkRequest(JobRequest):
     """Two collections of texts, and how to link them."""
 
     source: LinkSide
@@ -141,12 +150,8 @@ class LinkRequest(Model):
             raise ValueError("name the language of both collections, or of neither")
         return self
 
-    def spec(self) -> dict[str, Any]:
-        """Return the request as the job reads it."""
-        return self.model_dump()
 
-
-class GroupRequest(Model):
+class GroupRequest(JobRequest):
     """A corpus, and known judgements of pairs of its documents."""
 
     corpus: LinkSide
@@ -164,10 +169,6 @@ class GroupRequest(Model):
         lt=1,
         description="Keep groups in which at least this share of the pairs is correct, with 95 % confidence.",
     )
-
-    def spec(self) -> dict[str, Any]:
-        """Return the request as the job reads it."""
-        return self.model_dump()
 
 
 FIND = examples(
@@ -207,11 +208,13 @@ GROUP = examples(
 )
 
 
-@router.post(
-    "/v1/find",
-    **about(JobDescription, "Start a job: documents for seeds", scope="", success={202: STARTED}),
-    status_code=202,
-)
+def starts(name: str, what: str) -> Callable[[RouteT], RouteT]:
+    """Return the decorator of the route that starts a job of this name."""
+    said = about(JobDescription, f"Start a job: {what}", scope="", success={202: STARTED})
+    return router.post(f"/v1/{name}", **said, status_code=202)
+
+
+@starts("find", "documents for seeds")
 async def find(
     asked: Request,
     request: Annotated[FindRequest, Body(openapi_examples=FIND)],
@@ -221,16 +224,12 @@ async def find(
     """Start a job that lists the documents to read for seeds, best first; judgements are used but not stored."""
     served = service.served(request.index)
     settings = request.settings()
-    await served.run(lambda: served.engine.filter(request.where))
+    await served.pool.run(lambda: served.engine.filter(request.where))
     spec = {"index": str(served.engine.directory), "settings": settings, "limit": request.limit}
     return await submitted(service, "find", spec | _given(asked, request), principal, served)
 
 
-@router.post(
-    "/v1/link",
-    **about(JobDescription, "Start a job: link two collections", scope="", success={202: STARTED}),
-    status_code=202,
-)
+@starts("link", "link two collections")
 async def link(
     asked: Request,
     request: Annotated[LinkRequest, Body(openapi_examples=LINK)],
@@ -250,16 +249,12 @@ def _indexes(service: Service, sides: Mapping[str, LinkSide]) -> tuple[dict[str,
     return {"indexes": directories}, [*used.values()]
 
 
-def _given(asked: Request, request: FindRequest | LinkRequest | GroupRequest) -> dict[str, Any]:
-    """Return the part of a request that the job reads; if large, as serialised by the process that validated it."""
+def _given(asked: Request, request: JobRequest) -> dict[str, Any]:
+    """Return the part of a request that a job reads; if it is large, as written by the process that has read it."""
     return {"given": getattr(asked.state, "spec", None) or request.spec()}
 
 
-@router.post(
-    "/v1/group",
-    **about(JobDescription, "Start a job: group a corpus into stories", scope="", success={202: STARTED}),
-    status_code=202,
-)
+@starts("group", "group a corpus into stories")
 async def group(
     asked: Request,
     request: Annotated[GroupRequest, Body(openapi_examples=GROUP)],

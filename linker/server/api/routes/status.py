@@ -6,8 +6,9 @@ from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.responses import Response
 
 from linker.server.api.guard import require
-from linker.server.api.routes.common import InService, Model, json, problems, routes
+from linker.server.api.routes.common import InService, json, problems, routes
 from linker.server.errors import ProblemError
+from linker.server.fields import Model
 
 router = routes("status")
 
