@@ -17,7 +17,7 @@ import numpy as np
 from indexes.cluster.asking import hits_of
 from indexes.cluster.index import ClusterIndex
 from indexes.cluster.mapping import field_name, length_name, parts_of, terms_of
-from indexes.dtypes import AnyArray, Float32Array, Float64Array
+from indexes.dtypes import AnyArray, Float32Array, Float64Array, Int64Array
 from indexes.interface import Document, RowArray, ScoreArray
 from indexes.text.analysis import Analysis
 from indexes.text.features import QueryWords
@@ -258,8 +258,12 @@ class CandidateTerms(ForwardIndex):
         """Return the features of a query with each of the candidates `rows` (int64 [n]), as in a directory."""
         return super().describe(query, np.searchsorted(self._rows, rows))
 
-    def _frequencies(self, hashes: AnyArray, found: Sequence[Found] | None = None) -> AnyArray:
+    def frequencies(self, hashes: AnyArray, found: Sequence[Found] | None = None) -> AnyArray:
+        """Return how many documents of the index have each term, which occurs in a candidate or a query."""
         return np.array([self._known[term] for term in hashes.tolist()], dtype=np.int64)
+
+    def _frequencies_of_segments(self) -> list[Int64Array]:
+        return [self.frequencies(segment.hashes) for segment in self._segments]
 
 
 def _terms(settings: AnalysisSettings, queries: Sequence[str]) -> Iterator[str]:

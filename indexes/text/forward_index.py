@@ -147,11 +147,8 @@ class ForwardIndex:
         frequencies: AnyArray = np.sum([counts for _, counts in found], axis=0)
         return frequencies
 
-    @functools.cached_property
-    def _statistics(self) -> tuple[Int64Array, list[Float32Array]]:
-        """The first row of each segment, and the idf of each segment's terms."""
-        firsts = np.array([s.first for s in self._segments], dtype=np.int64)
-        documents, _ = self.total
+    def _frequencies_of_segments(self) -> list[Int64Array]:
+        """Return, for each segment, how many documents of the index have each of its terms."""
         found = [s.frequencies.astype(np.int64) for s in self._segments]
         for pair in itertools.combinations(range(len(found)), 2):
             few, many = sorted(pair, key=lambda number: len(found[number]))
@@ -159,6 +156,14 @@ class ForwardIndex:
             shared = ranks != features.ABSENT
             found[few] += counts
             found[many][ranks[shared]] += self._segments[few].frequencies[shared]
+        return found
+
+    @functools.cached_property
+    def _statistics(self) -> tuple[Int64Array, list[Float32Array]]:
+        """The first row of each segment, and the idf of each segment's terms."""
+        firsts = np.array([s.first for s in self._segments], dtype=np.int64)
+        documents, _ = self.total
+        found = self._frequencies_of_segments()
         # Terms have few different frequencies, so logarithms are taken of these.
         most = max((int(frequencies.max(initial=0)) for frequencies in found), default=0)
         idf = lucene_idf(np.arange(most + 1), documents).astype(np.float32)

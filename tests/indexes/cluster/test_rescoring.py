@@ -3,19 +3,20 @@
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from indexes.cluster.client import ElasticSettings
 from indexes.cluster.index import ClusterIndex, new_name
 from indexes.cluster.mapping import terms_of
-from indexes.cluster.rescoring import Rescoring, Statistics, Total, scored
+from indexes.cluster.rescoring import CandidateTerms, Rescoring, Statistics, StatisticsCache, Total, scored
 from indexes.interface import Document, IndexesError
 from indexes.text.bm25 import Bm25Index
+from indexes.text.forward_index import ForwardIndex
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters, Field
 from indexes.writer import writer_of
 from linker.corpora import Query
@@ -230,3 +231,27 @@ def test_learning_from_answers_sees_the_fields(make: Make, tmp_path: Path) -> No
     one, other = (engine.collection.linear.vector(documents()[3]) for engine in (mine, theirs))
     assert one.terms.tolist() == other.terms.tolist()
     assert one.values.tolist() == other.values.tolist()
+
+
+@settings(max_examples=25)
+@given(CORPORA, QUERIES)
+def test_candidates_alone_are_described_by_the_statistics_of_the_whole_index(
+    corpus: list[list[tuple[str, int]]], query: list[str]
+) -> None:
+    analysis = AnalysisSettings("none")
+    texts = [" ".join(f"{word} " * count for word, count in document) for document in [*corpus, [("w9", 1)]]]
+    whole = ForwardIndex(analysis)
+    whole.add(texts)
+    whole.commit()
+
+    class Cache:
+        def of(self, terms: list[str]) -> Statistics:
+            holders = {term: sum(term in text.split() for text in texts) for term in terms}
+            return Statistics(Total(len(texts), whole.total[1], 0.0, ()), holders)
+
+    rows = np.arange(0, len(texts), 2)
+    documents = [Document(str(row), texts[row]) for row in rows]
+    asked = " ".join(query)
+    some: Any = CandidateTerms(analysis, rows, documents, [asked], cast(StatisticsCache, Cache()))
+    got, expected = (index.describe(index.words(asked), rows) for index in (some, whole))
+    np.testing.assert_array_equal(got, expected)
