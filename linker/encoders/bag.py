@@ -20,7 +20,7 @@ class BagOfVectors(nn.Module):
         self.projection = nn.Identity() if size is None else nn.Linear(config.dim, size, bias=False)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Map ids, int64 [B, L], and their mask, bool [B, L] (True: a token), to vectors [B, d]; empty texts to 0."""
+        """Map ids, int64 [B, L], and their mask, bool [B, L] (True: a token), to vectors [B, d], 0 for empty texts."""
         lengths = mask.sum(1)
         starts = lengths.cumsum(0) - lengths  # concatenated texts, so that no [B, L, d] array is allocated
         mean = functional.embedding_bag(
