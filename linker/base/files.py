@@ -93,8 +93,7 @@ def _new_file(path: Path, replaced: Path) -> IO[bytes]:
 
 
 def check_outputs(outputs: Mapping[str, str | Path | None], inputs: Iterable[str | Path | None]) -> None:
-    """Raise InputError if an output (`outputs`: option → file) cannot be written or is also an input or another
-    output."""
+    """Raise InputError if a file of `outputs` (option → file) cannot be written, or is also an input or output."""
     for option, name in outputs.items():
         if name is None or (path := Path(name)) in STDOUT:
             continue
