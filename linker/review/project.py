@@ -170,9 +170,7 @@ class Workspace:
             text = f"a review's name has 1 to {MAX_NAME} characters: give it another one"
             raise InputError(Reason(text, "bad-name", most=MAX_NAME))
         folder = self.directory / key_of(name)
-        taken = InputError(
-            f"there is already a review or folder with a name like {name!r}: choose another one"
-        )
+        taken = InputError(f"there is already a review or folder with a name like {name!r}: choose another")
         if os.path.lexists(folder):
             raise taken
         about = {"name": name, "created": datetime.now(UTC).isoformat(timespec="seconds")}

@@ -12,12 +12,8 @@ from linker.review.stopping.evidence import Bets, front_reads
 from linker.review.stopping.rule import LEAST_FOUND, Rule, number
 from linker.review.wording import DOCUMENTS, Sentence, joined, say, say_many
 
-EXPECTED = (
-    15,
-    50,
-    100,
-    300,
-)  # number of relevant documents assumed for the price before the first one is found
+# Numbers of relevant documents that the price assumes before the first one is found.
+EXPECTED = (15, 50, 100, 300)
 
 
 @functools.lru_cache(maxsize=256)

@@ -15,12 +15,7 @@ KEPT = 0.1  # minimum share of a bet kept if a control is relevant
 # share of the unread documents in the front, and assumed share of the remaining relevant ones there
 FRONT, HALF = 0.05, 0.5
 BLOCK = 25  # audited documents from anywhere, then as many from the front
-HEDGE = (
-    0.25,
-    0.5,
-    0.75,
-    0.9,
-)  # the other bets, by the share of its stake that each keeps after a relevant document
+HEDGE = (0.25, 0.5, 0.75, 0.9)  # shares of their stakes that the other bets keep after a relevant document
 SHARE = (1 - FIRST / (1 - AGAIN)) / len(HEDGE)  # share of the whole stake on each of the other bets
 
 
@@ -41,8 +36,7 @@ class Streak:
     def bet(self, total: int, kept: float) -> float:
         """Return the logarithm of a bet on no relevant document so far, assuming that `total` are relevant in all.
 
-        An irrelevant one, of probability at most 1 − q, multiplies it by (1 − kept q) / (1 − q), a relevant one by
-        `kept`.
+        An irrelevant one, of probability ≤ 1 − q, multiplies it by (1 − kept q) / (1 − q), a relevant one by `kept`.
         """
         relevant = math.ceil(self.share * max(total - self.found, 0))
         if relevant > self.unread - self.reads:
@@ -127,8 +121,7 @@ class Bets:
     def most(self, unread: int, found: int, more: int = 0, top: int | None = None) -> int:
         """Return how many documents may be relevant in all, at the confidence 1 − alpha; `top` if that is less.
 
-        `unread` and `found` are the current numbers; `more`: after that many further random reads, none of them
-        relevant.
+        `unread` and `found` are the current numbers; `more`: after that many irrelevant random reads.
         """
         then, step, high = self._ahead(unread, found, more), 1, found + unread - more
         high = high if top is None else max(min(top, high), found)
