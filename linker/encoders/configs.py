@@ -32,7 +32,7 @@ class StarConfig:
     # κ: before training, the relay prefers tokens unlike the mean; its heads share out `dim`. None: off.
     contrast: float | None = None
     max_weight: float | None = (
-        None  # initial weight of the max pool, which is learned; None: the paper's fixed 1
+        None  # initial value of the max pool's learned weight; None: the paper's fixed 1
     )
     key_inputs: bool = False  # the relay also scores a token by its idf, count and first position
     score: Literal["dot", "cosine"] = "dot"  # of a query and a key: scaled dot product, or cosine
