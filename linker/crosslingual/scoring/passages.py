@@ -60,7 +60,8 @@ class Passages:
         return Factor.of(self.vectors)
 
     def of(self, pages: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """Return the start of each of `pages` [c] among their passages, int64 [c], and these passages, int64 [p]."""
+        """Return the passages of `pages` [c], int64 [p], preceded by the position of each page's first one, int64
+        [c]."""
         sizes = np.diff(self.begin)[pages]
         first = np.cumsum(sizes) - sizes
         return first, np.arange(sizes.sum()) + np.repeat(self.begin[pages] - first, sizes)
