@@ -20,7 +20,7 @@ class BagOfVectors(nn.Module):
         self.projection = nn.Identity() if size is None else nn.Linear(config.dim, size, bias=False)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Map ids, int64 [B, L], and their mask, bool [B, L] (True: a token), to vectors [B, d]; empty texts to 0."""
+        """Map ids, int64 [B, L], and their mask, bool [B, L] (True: a token), to vectors [B, d], 0 for empty texts."""
         lengths = mask.sum(1)
         starts = lengths.cumsum(0) - lengths  # concatenated texts, so that no [B, L, d] array is allocated
         mean = functional.embedding_bag(
@@ -35,9 +35,8 @@ def sif_scaled(
 ) -> npt.NDArray[np.float32]:
     """Return vectors [n, d] scaled by smooth inverse frequency, a/(a + p(w)): float32 [n, d] (Arora, Liang & Ma, 2017).
 
-    `counts`, int64 [n], are the tokens' frequencies; the vector of a token that never occurs is unchanged. The mean of
-    the scaled vectors has the direction of the weighted mean, so any encoder can start from them and refine the
-    weights.
+    `counts`, int64 [n], are the tokens' frequencies; a token that never occurs keeps its vector. The mean of the
+    scaled vectors has the direction of the weighted mean, so any encoder can start from them and refine the weights.
     """
     share = counts / max(int(counts.sum()), 1)
     return (vectors * (a / (a + share))[:, None]).astype(np.float32)

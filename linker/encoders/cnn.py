@@ -23,7 +23,7 @@ class TextCnn(nn.Module):
         self.projection = nn.Linear(len(config.widths) * config.filters, config.output, bias=False)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Map ids, int64 [B, L], and their mask, bool [B, L] (True: a token), to vectors [B, d]; empty texts to 0."""
+        """Map ids, int64 [B, L], and their mask, bool [B, L] (True: a token), to vectors [B, d], 0 for empty texts."""
         if ids.shape[1] == 0:
             ids, mask = (functional.pad(x, (0, 1)) for x in (ids, mask))
         words = (self.embedding(ids) * mask[..., None]).transpose(1, 2)  # [B, d, L]

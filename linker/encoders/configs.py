@@ -31,13 +31,9 @@ class StarConfig:
     leaky_relu: bool = False
     # κ: before training, the relay prefers tokens unlike the mean; its heads share out `dim`. None: off.
     contrast: float | None = None
-    max_weight: float | None = (
-        None  # initial value of the max pool's learned weight; None: 1, fixed, as in the paper
-    )
+    max_weight: float | None = None  # initial weight of the max pool (learned); None: the paper's fixed 1
     key_inputs: bool = False  # the relay also scores a token by its idf, count and first position
-    score: Literal["dot", "cosine"] = (
-        "dot"  # how a query and a key are compared: scaled dot product, or cosine
-    )
+    score: Literal["dot", "cosine"] = "dot"  # of a query and a key: scaled dot product, or cosine
     relay_key: bool = True  # the relay attends to itself too, as in the Star Transformer
     entmax: Literal["own", "package"] = "own"  # the package needs the extra `entmax` and is slower
 

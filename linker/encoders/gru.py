@@ -34,7 +34,7 @@ class Gru(nn.Module):
         )
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Map ids, int64 [B, L], and their mask (True at tokens, then padding) to vectors [B, d]; empty texts to 0."""
+        """Map ids, int64 [B, L], and their mask (True at tokens, then padding) to vectors [B, d], 0 for empty texts."""
         if ids.shape[1] == 0:
             ids, mask = (functional.pad(x, (0, 1)) for x in (ids, mask))
         order = _reversal(mask)

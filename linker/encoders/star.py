@@ -123,8 +123,7 @@ class _Attention(nn.Module):
         """α of each head, [h], between 1 and 2."""
         if not self.clamped:
             return 1 + torch.sigmoid(self.raw_alpha)
-        # As in the author's code: α can leave the bound again, whereas a clamp in the forward pass would have no
-        # gradient.
+        # As in the author's code: α can leave the bound again, while a clamp in the forward pass has no gradient.
         self.raw_alpha.data.clamp_(1 + MIN_EPSILON, 2)
         return self.raw_alpha
 

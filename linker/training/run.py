@@ -127,9 +127,7 @@ def learn_as_mean(
 
 def mean_settings(training: TrainingConfig, links: int) -> TrainingConfig:
     """Return the settings for learning word vectors as a mean before a model's `training` on that many links."""
-    size = min(
-        512, max(32, links // 16)
-    )  # smaller batches for a small corpus, so that there are enough steps
+    size = min(512, max(32, links // 16))  # smaller batches for a small corpus, to have enough steps
     return TrainingConfig(
         temperature=0.07, lr=3e-3, max_length=2000, word_dropout=0.3, batch_size=size,
         cloze=2 * size if training.cloze else 0, cloze_window=training.cloze_window,

@@ -128,9 +128,7 @@ def _transformed(file: File, rows: int, dim: int, depth: int) -> Matrix:
     require(0 <= count <= MOST_CHAIN, "it has too many transformations")
     chain = [transformation(file) for _ in range(count)]
     sizes = [dim, *(each.output for each in chain)]
-    require(
-        [each.input for each in chain] == sizes[:-1], "the dimensions of its transformations do not match"
-    )
+    require([each.input for each in chain] == sizes[:-1], "its transformations do not match each other")
     matrix = _inner(file, rows, sizes[-1], depth).matrix
     with np.errstate(all="ignore"):  # rows that are not finite are reported later
         for each in reversed(chain):

@@ -60,7 +60,7 @@ class Passages:
         return Factor.of(self.vectors)
 
     def of(self, pages: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """Return the start of each of `pages` [c] among their passages, int64 [c], and these passages, int64 [p]."""
+        """Return where each page's passages start, int64 [c], and the passages of all `pages` [c], int64 [p]."""
         sizes = np.diff(self.begin)[pages]
         first = np.cumsum(sizes) - sizes
         return first, np.arange(sizes.sum()) + np.repeat(self.begin[pages] - first, sizes)

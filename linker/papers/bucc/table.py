@@ -184,7 +184,7 @@ def _values(evaluation: Evaluation) -> tuple[float, ...]:
 
 
 def _compared(qrels: Entries[int], results: Sequence[_Result], how: TableSettings) -> list[TableRow]:
-    """Return the rows of one language; all but the first hold their differences from it."""
+    """Return the rows of one language; each but the first has its differences from the first."""
     if len(results) < 2:
         return [result.row for result in results]
     first, *others = results
@@ -240,7 +240,7 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 def remarks(rows: Sequence[TableRow]) -> list[str]:
     """Return notes that the tables cannot show: links of unjudged pages, and thresholds that are oracles."""
     lines = [
-        f"{row.language}: {row.unjudged:,} of the {row.links:,} links of {row.run} are of pages without a gold link "
+        f"{row.language}: {row.unjudged:,} of the {row.links:,} links of {row.run} belong to pages without a gold link "
         "and count as false; leave pages with known links out with --known"
         for row in rows
         if row.unjudged

@@ -122,7 +122,7 @@ def _have(count: int) -> str:
 
 
 def read_news(path: Path, *, graded: bool = True) -> list[NewsPair]:
-    """Read pairs from JSON lines (or gzip): text1, text2, overall; optionally _id, title1, lang1, date1 and so on.
+    """Read pairs from JSON lines, plain or gzipped: text1, text2, overall; optionally _id, title1, lang1, date1 …
 
     With `graded`, every pair needs a score. Raises InputError, naming file and line, if a pair lacks an article, its
     score is missing or outside 1–4, or its id is repeated.

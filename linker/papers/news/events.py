@@ -1,4 +1,4 @@
-"""Training pairs for the question whether two articles report the same event, not whether their topics are similar.
+"""Training pairs for deciding whether two articles report the same event, not just whether their topics are similar.
 
 An article's nearest neighbours share its topic; names, places, dates and numbers distinguish them. So pairs that
 people judged to be the same are contrasted with the neighbours, not with articles that are plainly different.

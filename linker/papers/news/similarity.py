@@ -114,9 +114,7 @@ def train(
     InputError if there are fewer than four pairs or a pair has no score; MissingExtraError naming the extra.
     """
     if len(pairs) < 4:
-        raise InputError(
-            f"{len(pairs)} pairs are too few to train on: give at least 4, preferably some hundreds"
-        )
+        raise InputError(f"{len(pairs)} pairs are too few to train on: give at least 4, preferably hundreds")
     recogniser = recogniser or Recogniser(dict(config.pipelines))
     fit = siamese_trainer(config, encoder)
     kinds = tuple(sorted({pair.kind for pair in pairs})) if "languages" in config.features else ()

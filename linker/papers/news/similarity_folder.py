@@ -115,11 +115,7 @@ def _read(path: Path) -> Tensors:
 
 def _card(model: NewsSimilarity, name: str, notes: str) -> bytes:
     config = model.config
-    how = (
-        "frozen, with a trained linear map of its vectors"
-        if config.siamese.frozen
-        else "trained, see encoder/"
-    )
+    how = "frozen, with a learned linear map" if config.siamese.frozen else "trained, see encoder/"
     pipelines = ", ".join(f"{language or 'all'}: {ner}" for language, ner in config.pipelines)
     known = "entities" in config.features
     entities = f"Entities by spaCy ({pipelines})." if known else "It looks for no entities."

@@ -85,7 +85,7 @@ def _corpus(folder: Path) -> Path | None:
 
 
 def _retrieval(folder: Path, documents: Path, work: Path, quick: bool) -> Posts:
-    """Return a retrieval set; from a large one, links sampled from each split, their documents, and shorter texts.
+    """Return a retrieval set; a large one is reduced to sampled links, their documents, and shorter texts.
 
     If all links are in one file, they are split.
     """

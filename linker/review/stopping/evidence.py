@@ -37,8 +37,7 @@ class Streak:
     def bet(self, total: int, kept: float) -> float:
         """Return the logarithm of a bet on no relevant document so far, assuming that `total` are relevant in all.
 
-        An irrelevant one, of probability at most 1 − q, multiplies it by (1 − kept q) / (1 − q), a relevant one by
-        `kept`.
+        An irrelevant one, of probability ≤ 1 − q, multiplies it by (1 − kept q) / (1 − q), a relevant one by `kept`.
         """
         relevant = math.ceil(self.share * max(total - self.found, 0))
         if relevant > self.unread - self.reads:
@@ -123,8 +122,7 @@ class Bets:
     def most(self, unread: int, found: int, more: int = 0, top: int | None = None) -> int:
         """Return an upper bound on all relevant documents at the confidence 1 − alpha; `top` if that is less.
 
-        `unread` and `found` are the current numbers; `more`: after that many further random reads, none of them
-        relevant.
+        `unread` and `found` are the current numbers; `more`: after that many irrelevant random reads.
         """
         then, step, high = self._ahead(unread, found, more), 1, found + unread - more
         high = high if top is None else max(min(top, high), found)

@@ -124,10 +124,8 @@ class Hypergeometric(Rule[RuleOptions]):
     def __init__(self, population: int, target: float, options: RuleOptions | None = None) -> None:
         """See `Rule`."""
         super().__init__(population, target, options)
-        self._starts, self._before = (
-            [0],
-            0,
-        )  # reads before each urn, and relevant documents before the first one
+        # reads before each urn, and relevant documents before the first one
+        self._starts, self._before = [0], 0
         self._look()
 
     def _take(self, read: Read) -> None:

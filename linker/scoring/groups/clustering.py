@@ -81,7 +81,7 @@ class _Partition:
         self, pairs: Int64Array, probabilities: Float64Array, weakest: Float64Array, threshold: float
     ) -> None:
         self._threshold, self._weakest = threshold, list[float](weakest.tolist())
-        # The gain of a candidate pair beyond the gain that it would have as an absent pair.
+        # The gain of a candidate pair in excess of what it would gain as an absent pair.
         gains = probabilities - threshold * weakest[pairs[:, 0]] * weakest[pairs[:, 1]]
         self._near: list[dict[int, float]] = [{} for _ in self._weakest]
         for (i, j), gain in zip(pairs.tolist(), gains.tolist(), strict=True):

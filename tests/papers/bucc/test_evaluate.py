@@ -112,7 +112,7 @@ def test_the_tables(files: Path) -> None:
         "0.581",
     ]
     assert [line.split()[0] for line in differences] == ["measure", "MRR", "S@1", "F1"]
-    assert "11 of the 21 links of good are of pages without a gold link" in done.stderr
+    assert "11 of the 21 links of good belong to pages without a gold link" in done.stderr
 
 
 def test_a_run_is_compared_only_in_its_languages(files: Path) -> None:
