@@ -32,7 +32,7 @@ def load(path: Path, cls: type[T], overrides: Sequence[str] = ()) -> T:
 
 
 def build(cls: type[T], values: dict[str, Any], overrides: Sequence[str], where: str) -> T:
-    """Return a `cls` of `values`, after applying `overrides` to them in place. Raises ConfigError naming the key."""
+    """Return `values` as a `cls`, after applying `overrides` to them in place. Raises ConfigError naming the key."""
     for text in overrides:
         _override(values, text)
     return _build(cls, values, where, "")

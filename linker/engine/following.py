@@ -161,7 +161,7 @@ class Following:
 
     @property
     def encoder(self) -> Encoder:
-        """The index's encoder, loaded and checked on first use. Raises BackendUnavailableError if it cannot be."""
+        """The index's encoder, loaded and checked on first use. Raises BackendUnavailableError if that fails."""
         return self._current().encoder
 
     def embed(self, texts: Sequence[str]) -> Matrix:

@@ -30,7 +30,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An immutable entry: a judgement or, if `undoes` is an entry's number, its undoing.
+    """An immutable entry: a judgement or, if `undoes` is the number of another entry, the undoing of that entry.
 
     The entry of an undo contains the undone judgement, with the time of the undo.
     """
@@ -50,7 +50,7 @@ class Ledger:
     """
 
     def __init__(self, path: str | Path, *, durable: bool = True) -> None:
-        """Open or create the file; `durable` flushes each entry to the disk, which takes some milliseconds.
+        """Open or create the file; `durable` flushes each entry to the disk, which takes a few milliseconds.
 
         Raises InputError if it is a file of another kind, or of another version.
         """

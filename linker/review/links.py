@@ -50,7 +50,7 @@ class ProposedLinks:
         self._open, self._lock = Reservations(lambda held: (held.seed, held.id)), threading.Lock()
 
     def next(self, reviewer: str, holder: str = "") -> tuple[int, ProposedLink] | None:
-        """Return the likeliest pair that nobody has judged or has open, with its position among all, or None.
+        """Return the likeliest pair that is not judged and that nobody else has open, with its position, or None.
 
         A `holder` (see `Reservations`) gets the same pair until it is judged. A page whose counterpart was found is
         not shown again; pairs that this reviewer skipped come last.

@@ -1,8 +1,8 @@
 """Verdicts that are probably wrong and therefore deserve another look.
 
-A document's verdicts, the first one and those of later looks, are taken to err independently, all at one rate (Dawid &
-Skene, 1979); the evidence of its text is a sigmoid of its score by a model that has not seen its verdict (Raykar
-et al., 2010). The rate and the sigmoid are fitted together with the probabilities: each look that overturns a verdict
+A document's verdicts, the first one and those of later looks, are assumed to err independently, all at one rate (Dawid
+& Skene, 1979); the evidence of its text is a sigmoid of its score by a model that has not seen its verdict (Raykar et
+al., 2010). The rate and the sigmoid are fitted together with the probabilities: each look that overturns a verdict
 makes other verdicts less certain, too, and looks that uphold verdicts shorten the list until it is empty.
 """
 

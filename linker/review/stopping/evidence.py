@@ -1,4 +1,4 @@
-"""The combined evidence of a review's random reads on the number of relevant documents, at any time."""
+"""Combine a review's random reads into evidence on the number of relevant documents, which is valid at any time."""
 
 from __future__ import annotations
 

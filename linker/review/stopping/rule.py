@@ -173,7 +173,7 @@ class Rule(ABC, Generic[O_co]):
     def ahead(self) -> int | None:
         """How many reads without a find it takes until the estimate reaches the target; None if that is unknown.
 
-        With few found, it is None: the estimate would not be worth publishing.
+        With few found, it is None: the estimate would be too uncertain to be shown.
         """
         return self._ahead() if self.counts.found >= LEAST_FOUND else None
 

@@ -24,7 +24,7 @@ SCALE, POWER, LEAST_WEIGHT, MOST_WEIGHT = 1250, 1.25, 20.0, 160.0
 
 
 def weight(target: float, scale: float = SCALE) -> float:
-    """Return the urn's w for a target recall: at a higher target, missing documents resemble those found less."""
+    """Return the urn's w for a target recall; it falls as the target rises, since the last documents stand out less."""
     return min(max(float(round(scale * (1 - target) ** POWER)), LEAST_WEIGHT), MOST_WEIGHT)
 
 
@@ -113,10 +113,10 @@ class Hypergeometric(Rule[RuleOptions]):
     """Callaghan & Müller-Hansen (2020): treat the last n reads as if drawn at random, for every n.
 
     An urn is the last n reads with x finds; K = ⌊r/τ⌋ + 1 − (r − x) relevant ones would have been in it and the
-    unread documents. Stop when the least P(at most x) is below α. Only urns that begin right after a find (or at the
-    first document) can have the least, and none begins before the imported documents. One judgement multiplies each
+    unread documents. Stop when the least P(at most x) is below α. Only an urn that begins right after a find (or at the
+    first document) can have the least one, and none begins before the imported documents. A judgement multiplies each
     of these probabilities by at least 1 − K/unread, so after most judgements the urns need not be examined at all:
-    `_slack` is the logarithmic margin before one may fall below α.
+    `_slack` is the logarithmic margin before one of them may fall below α.
     """
 
     kind = RuleOptions
@@ -207,9 +207,9 @@ class ControlOptions(RuleOptions):
 
 
 class Controls(Rule[ControlOptions]):
-    """QBCB (Lewis, Yang & Frieder, 2021): stop when the ranking has reached enough of random positive controls.
+    """QBCB (Lewis, Yang & Frieder, 2021): stop when the ranking has reached enough random relevant documents.
 
-    First, random documents are judged in phase "control" until `controls` of them are relevant. Their labels are
+    To get these, random documents are first judged in phase "control" until `controls` are relevant. Their labels are
     hidden from the learner; when the queue reaches a relevant one by itself, pass it to this rule again with
     `reached`. Once enough are reached (`controls_to_reach`), the target is certified. Raises ValueError if so few
     controls never suffice.

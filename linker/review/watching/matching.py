@@ -46,7 +46,7 @@ class PostMatch:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The threshold for links: a P(link), a promised precision, or a score. By default, P ≥ 0.5."""
+    """The threshold for links: a P(link), a guaranteed precision, or a score. By default, P(link) ≥ 0.5."""
 
     threshold: float | None = None
     precision: float | None = None
