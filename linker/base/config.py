@@ -124,7 +124,7 @@ def _convert(hint: Any, value: Any, where: str, key: str) -> Any:
         try:
             return float(value)
         except OverflowError:
-            raise ConfigError(f"{where}: {key} has too many digits for a number") from None
+            raise ConfigError(f"{where}: {key} is too large for a floating-point number") from None
     if isinstance(hint, type) and type(value) is hint:
         return value
     expected = getattr(hint, "__name__", None) or str(hint)

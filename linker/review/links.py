@@ -125,7 +125,7 @@ def make_of_pairs(project: Project, path: Path) -> None:
             second[pair.target] = Document(pair.target, fields["text"], "", dict(fields["metadata"]))
         except (KeyError, TypeError, ValueError) as e:
             raise InputError(
-                f"{path}:{number}: no pair with its texts ({e!r}): give a file of linker link --uncertain"
+                f"{path}:{number}: not a pair with its texts ({e!r}): give a file of linker link --uncertain"
             ) from None
         pairs.append(pair)
     if not pairs:

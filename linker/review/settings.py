@@ -75,7 +75,7 @@ class Settings:
             )
         if self.rule == "expected" and self.unit == "topic":
             raise InputError(
-                "the stopping rule expected counts the links of seeds that have their own: choose another for a topic"
+                "the stopping rule 'expected' is for seeds with links of their own: choose another one for a topic"
             )
         if self.learns and not (self.threshold is None and self.score is None):
             raise InputError(
