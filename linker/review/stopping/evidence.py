@@ -85,7 +85,7 @@ class Bets:
         # index of the first run after the last find in an audit; number of such finds
         self._since = self._finds = 0
         self._front_reads = 0  # reads from the front in this audit, since its last find
-        self._hits: list[int] = []  # numbers found before each relevant control
+        self._hits: list[int] = []  # how many documents had been found before each relevant control
 
     def take(
         self, unread: int, found: int, *, relevant: bool, audit: bool = True, front: bool = False
@@ -125,7 +125,7 @@ class Bets:
         """
         then, step, high = self._ahead(unread, found, more), 1, found + unread - more
         high = high if top is None else max(min(top, high), found)
-        # most reads hardly lower the bound
+        # search downwards from the last bound, which most reads hardly lower
         while high - step >= found and self._refuted(high - step + 1, then):
             high, step = high - step, 2 * step
         return least(lambda total: self._refuted(total + 1, then), max(high - step + 1, found), high)

@@ -28,7 +28,7 @@ class RuleOptions:
     not learn.
     """
 
-    POSITIVE: ClassVar[tuple[str, ...]] = ()  # further options, which must be above 0
+    POSITIVE: ClassVar[tuple[str, ...]] = ()  # names of further options, which must be above 0
 
     alpha: float = 0.05
     audit: int = 300

@@ -88,7 +88,7 @@ class Matcher:
         ranker = self._engine.ranker
         if ranker is None:
             return True
-        about = ranker.about  # linker's default ranker does not report this number
+        about = ranker.about  # linker's default ranker does not report these numbers
         queries, linked = about.get("queries"), about.get("found")
         alone = queries - linked if isinstance(queries, int) and isinstance(linked, int) else 0
         if alone >= FEWEST_ALONE:
