@@ -69,7 +69,7 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="No such file"):
         load(tmp_path / "none.toml", Outer)
     path = write(tmp_path, f'data = "a"\n[encoder]\nlr = 1{"0" * 400}\n')
-    with pytest.raises(ConfigError, match=r"encoder\.lr has too many digits"):
+    with pytest.raises(ConfigError, match=r"encoder\.lr is too large"):
         load(path, Outer)
 
 

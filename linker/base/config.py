@@ -32,7 +32,7 @@ def load(path: Path, cls: type[T], overrides: Sequence[str] = ()) -> T:
 
 
 def build(cls: type[T], values: dict[str, Any], overrides: Sequence[str], where: str) -> T:
-    """Return a `cls` of `values`, after applying `overrides` to them in place. Raises ConfigError naming the key."""
+    """Return `values` as a `cls`, after applying `overrides` to them in place. Raises ConfigError naming the key."""
     for text in overrides:
         _override(values, text)
     return _build(cls, values, where, "")
@@ -124,7 +124,7 @@ def _convert(hint: Any, value: Any, where: str, key: str) -> Any:
         try:
             return float(value)
         except OverflowError:
-            raise ConfigError(f"{where}: {key} has too many digits for a number") from None
+            raise ConfigError(f"{where}: {key} is too large for a floating-point number") from None
     if isinstance(hint, type) and type(value) is hint:
         return value
     expected = getattr(hint, "__name__", None) or str(hint)

@@ -30,9 +30,7 @@ def open_dataset(name: str | os.PathLike[str]) -> Any:
     try:
         return ir_datasets.load(id_)
     except KeyError:
-        raise InputError(
-            f"ir_datasets knows no data set {id_!r}: `ir_datasets list` names them all"
-        ) from None
+        raise InputError(f"ir_datasets has no data set {id_!r}: `ir_datasets list` lists them all") from None
 
 
 @contextlib.contextmanager

@@ -168,10 +168,10 @@ def npy_array(path: Path, content: mmap.mmap | bytes) -> Any:
         version = np.lib.format.read_magic(head)
         readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
         if version not in readers:
-            raise ValueError("it holds no numbers")
+            raise ValueError("it does not contain plain numbers")
         shape, is_fortran, dtype = readers[version](head)
         if dtype.kind not in "fiu":
-            raise ValueError(f"it holds {'Python objects' if dtype.hasobject else dtype}, not numbers")
+            raise ValueError(f"it contains {'Python objects' if dtype.hasobject else dtype}, not numbers")
         count = math.prod(shape)
         if min(shape, default=0) < 0 or count > (len(content) - head.tell()) // dtype.itemsize:
             raise ValueError(f"it is shorter than the shape {shape} that it declares")

@@ -71,7 +71,7 @@ def options(record: type[Any]) -> Iterator[Option]:
 
 
 def described(record: type[Any], name: str) -> tuple[Option, str]:
-    """Return an option of a record, and its help text for requests: with field names in backticks instead of flags."""
+    """Return an option of a record, and its help text for requests, with field names in backticks instead of flags."""
     option = next(option for option in options(record) if option.name == name)
     return option, FLAG.sub(lambda match: f"`{match[1].replace('-', '_')}`", option.about.help)
 
@@ -82,7 +82,7 @@ def values(record: Any) -> dict[str, Any]:
 
 
 def takes(record: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
-    """Decorate a function of a record, so that callers pass the record's fields as arguments instead."""
+    """Decorate a function that takes a record, so that callers pass the record's fields as arguments instead."""
 
     def given(function: Callable[[T], R]) -> Callable[P, R]:
         @functools.wraps(function)

@@ -90,7 +90,7 @@ class Arriving:
     def add(self, documents: Sequence[Document]) -> list[Change]:
         """Add documents with new ids, and return the changes of groups.
 
-        As in the log of changes, a new document in no group is not a change, and has no number until it is in a table.
+        As in the log of changes, a new document in no group is not a change; it has no number until a table is written.
         """
         new = self._append(documents)
         self._found.put(new, self._finder.find(new))

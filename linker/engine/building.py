@@ -189,7 +189,7 @@ def add(
     record, given = manifest_of(out).encoder, _given(corpora, options)
     if record and given and given.dim != record.dim:
         raise InputError(
-            f"{given.path} has vectors of {given.dim} dimensions, but those of {out} have {record.dim}"
+            f"{given.path} has vectors of {given.dim} dimensions, but {out} needs {record.dim}: use its encoder"
         )
     if given and record is None:
         raise InputError(f"{out} has no vectors: leave out `vectors_file`, or build the index again with it")
@@ -243,7 +243,7 @@ def requested_manifest(
         record = EncoderRecord(name, "", given.dim)
     if given and record and record.dim != given.dim:
         raise InputError(
-            f"{given.path} has vectors of {given.dim} dimensions, and `encoder` {name} makes {record.dim}: name the "
+            f"{given.path} has vectors of {given.dim} dimensions, but `encoder` {name} makes {record.dim}: name the "
             "encoder that made them, or none"
         )
     vectors = options.vectors if record else "none"

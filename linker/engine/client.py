@@ -19,7 +19,7 @@ from linker.base.errors import InputError
 
 TOKEN = "LINKER_TOKEN"  # environment variable with the token
 TIMEOUT = 120.0  # seconds to wait for an answer
-MOST_TEXTS, MOST_HITS = 256, 50_000  # limits per request
+MOST_TEXTS, MOST_HITS = 256, 50_000  # maximum texts, and hits, per request
 PREFIX = "http://"
 
 
@@ -57,7 +57,7 @@ class Server:
         """Return the top k documents for each text, as `Engine.search` does on the server.
 
         `index`: the name of the index on the server, which is optional if only one is served. Without `documents`, hits
-        have only ids and scores. Raises InputError if the server does not answer, or refuses, with its reason.
+        have only ids and scores. Raises InputError if the server does not answer or, with its reason, refuses.
         """
         options = {
             "index": index, "k": k, "mode": mode, "where": list(where) or None, "rerank": rerank, "phrases": phrases,
@@ -101,7 +101,7 @@ class Server:
 
 
 def _token(file: Path | None) -> str:
-    """Return the token in `file` or, without a file, in the environment. Raises InputError if it cannot be sent."""
+    """Return the token in `file` or, without a file, in the environment. Raises InputError if it is malformed."""
     if file is None:
         token, source = os.environ.get(TOKEN, "").strip(), f"the environment variable {TOKEN}"
     else:

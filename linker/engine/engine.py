@@ -123,9 +123,10 @@ class Engine(Changing):
 
         `judged`: pairs of ids, and whether both are about the same story; if all are, two documents that no chain of
         these pairs connects count as different. Documents further apart than `days` are not linked. With a `precision`,
-        only groups are kept of which, with 95 % confidence, at least this share of pairs is correct; `seed` draws the
-        judged pairs that test it. Raises InputError if the index is empty, or has no dates or judged pairs for an
-        option that needs them, BackendUnavailableError if a retriever cannot answer.
+        improbable groups keep only their near-duplicates, so that, with 95 % confidence, at least this share of the
+        pairs in groups is correct; `seed` draws the judged pairs that test it. Raises InputError if the index is empty,
+        or has no dates or judged pairs for an option that needs them, BackendUnavailableError if a retriever cannot
+        answer.
         """
         from linker.engine.grouping import group
 
@@ -159,7 +160,7 @@ class Engine(Changing):
         held_share: float = 0.5,
         seed: int = 0,
     ) -> Calibration:
-        """Fit P(link) on judged queries, holding out a share of them for measures and guarantees; store nothing.
+        """Fit P(link) on judged queries, holding out a share of them to evaluate and certify it; store nothing.
 
         `complete`: documents that a query's judgements do not name count as not relevant; else they are left out.
         Raises InputError if too few hits are relevant, or too few are not.

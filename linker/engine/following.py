@@ -161,7 +161,7 @@ class Following:
 
     @property
     def encoder(self) -> Encoder:
-        """The index's encoder, loaded and checked on first use. Raises BackendUnavailableError if it cannot be."""
+        """The index's encoder, loaded and checked on first use. Raises BackendUnavailableError if that fails."""
         return self._current().encoder
 
     def embed(self, texts: Sequence[str]) -> Matrix:
@@ -193,7 +193,7 @@ class Retiring:
         """Keep a generation for KEPT to twice KEPT seconds."""
         with self._lock:
             self._kept.append(generation)
-            # After a fork, the child has no such thread.
+            # After a fork, the child does not have the thread of its parent.
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="release generations", daemon=True)
                 self._thread.start()

@@ -72,7 +72,7 @@ class Generation:
         return now == self._seen
 
     def has_moved(self) -> bool:
-        """Return whether the last commit names another server index: `compact` makes one, `rebuild --url` moves it."""
+        """Return whether the last commit names another server index, as after `compact` or `rebuild --url`."""
         with contextlib.suppress(IndexesError):
             last = manifests.load(self.collection.directory)
             return last.elastic != self.collection.manifest.elastic

@@ -41,7 +41,7 @@ def group(
     seed: int = 0,
     kept: LastGrouping | None = None,
 ) -> Groups:
-    """Group the documents in `rows` (int64 [n]); what the last grouping, `kept`, computed is not computed again."""
+    """Group the documents in `rows` (int64 [n]), reusing what the last grouping left in `kept`."""
     if not corpus:
         raise InputError("the index has no documents: there is nothing to group")
     order, dates = _ordered(corpus)

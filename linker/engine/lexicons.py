@@ -46,7 +46,7 @@ VALUES = record(
 
 class Translated(str):
     """A text translated into the index's language; `asked`: the text that the encoder encodes instead.
-    If the encoder finds more with the original text (`QueryLexicon.reads`), that is the original.
+    It is the original text if the encoder finds more with that (`QueryLexicon.reads`), else the translation.
     """
 
     asked: str
@@ -154,7 +154,7 @@ def likeliest(lexicons: Sequence[QueryLexicon], text: str) -> tuple[int, float]:
 def understood(texts: Sequence[str], lexicons: Iterable[QueryLexicon]) -> tuple[list[str], tuple[str, ...]]:
     """Return the texts, translated if they are in another language, and a note for each language found.
 
-    If a text only may be in another language, the translations are added to its own words.
+    If it is uncertain whether a text is in another language, the translations are added to its own words.
     """
     out, known = list(texts), [*lexicons]
     by_language: dict[tuple[str, bool], list[str]] = {}

@@ -74,7 +74,7 @@ class SearchOptions:
 
     @property
     def filter(self) -> "Filter | None":
-        """The conditions on metadata. Raises BadFilterError if they cannot be read."""
+        """The conditions on metadata. Raises BadFilterError if they cannot be parsed."""
         if self.where is None:
             return None
         from indexes.filters import Filter
@@ -108,7 +108,7 @@ class Bm25Options:
         return stored.changed(self.k1, self.b, self.k3).weighted(weights, bs)
 @dataclass(frozen=True, slots=True)
 class Least:
-    """Conditions for keeping a hit: a minimum P(link) or score, or, for the first hit, a promised precision."""
+    """Conditions for keeping a hit: a minimum P(link) or score, or, for the first hit, a guaranteed precision."""
 
     precision: Annotated[float | None, Opt(
         "Keep only each query's first document, and only if P(link) guarantees this precision. Needs "

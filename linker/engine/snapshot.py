@@ -235,7 +235,7 @@ def query_vectors(vectors: npt.ArrayLike, texts: Sequence[str], options: SearchO
     """Return query vectors, float32 [n, dim]. Raises IndexesError if they do not match the other arguments."""
     matrix = check_vectors(np.atleast_2d(np.asarray(vectors)), None)
     if texts and len(texts) != len(matrix):
-        raise IndexesError(f"{len(texts)} texts but {len(matrix)} vectors: give one vector per text")
+        raise IndexesError(f"expected one vector per text, got {len(matrix)} for {len(texts)} texts")
     if not texts and (options.reranker or options.bm25 or options.mode in ("bm25", "hybrid")):
         raise IndexesError(
             "vectors alone are searched by cosine: give the texts, too, for BM25 or a reranker"

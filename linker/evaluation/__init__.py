@@ -1,4 +1,4 @@
-"""Evaluation of retrieval runs: trec_eval's measures to the last digit, the AST tables, intervals and tests."""
+"""Evaluation of retrieval runs: trec_eval's measures to the last digit, tables of runs, intervals and tests."""
 
 from __future__ import annotations
 

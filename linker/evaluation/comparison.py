@@ -138,7 +138,7 @@ def compare(
     evaluations = dict(zip(labels, results, strict=True))
     topics = np.ones(len(judgements), np.bool_) if complete else np.all([e.answered for e in results], axis=0)
     if not topics.any():
-        raise InputError("there is no topic that all runs answer: compare with --complete")
+        raise InputError("there is no topic that all runs answer: compare with `complete`")
     names = [str(m) for m in results[0].measures]
     columns = {(run, name): e.per_topic[name][topics] for run, e in evaluations.items() for name in names}
     order = [base, *(label for label in labels if label != base)]

@@ -13,7 +13,7 @@ from linker.evaluation.significance import TestResult, williams
 
 
 def pearson(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
-    """Return Pearson's r of `x` and `y` [n]; NaN if one is constant. Raises InputError if they are invalid."""
+    """Return Pearson's r of `x` and `y` [n]; NaN if one is constant. Raises InputError if invalid."""
     a, b = _pair(x, y)
     if len(a) < 2 or (a == a[0]).all() or (b == b[0]).all():
         return math.nan

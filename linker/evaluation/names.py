@@ -1,4 +1,4 @@
-"""Parsing of measure names, in trec_eval's spelling (`ndcg_cut_10`) or the modern one (`nDCG@10`)."""
+"""Parse measure names in trec_eval's spelling (`ndcg_cut_10`) or the modern one (`nDCG@10`)."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def _by_topic(r: Ranking, total: Int64Array, lost: Int64Array, middle: Float64Ar
 
 
 def _pooled(r: Ranking, scores: FloatArray) -> float:
-    """Return the AUC over all answered topics at once; `scores`: those of the retrieved documents that take part."""
+    """Return the AUC over all answered topics at once; `scores`: those of the retrieved documents to include."""
     ordered = np.sort(scores)
     relevant = r.score[r.relevant]
     below = np.searchsorted(ordered, relevant, "left")

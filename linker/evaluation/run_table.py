@@ -147,7 +147,7 @@ def _adjusted(
 
 
 def labels_of(runs: Sequence[Any], results: Sequence[Evaluation]) -> list[str]:
-    """Label runs by their sixth column or, if these repeat, by path or number. Raises InputError for a repeated run."""
+    """Label runs by name (sixth column) or, if names repeat, by path or number. Raises InputError if a run repeats."""
     names = [e.run_name for e in results]
     if len(set(names)) == len(names):
         return names

@@ -193,7 +193,7 @@ class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is opti
     def max_marginal_relevance_search(
         self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **options: Any
     ) -> list[LangChainDocument]:
-        """Return k of the top `fetch_k` documents: the most diverse (`lambda_mult` 0) to the most similar (1)."""
+        """Return k of the top `fetch_k` documents, from the most diverse (`lambda_mult` 0) to the most similar (1)."""
         found = self.similarity_search(query, fetch_k, **options)
         if not found:
             return []

@@ -25,7 +25,7 @@ class Conflict:
     resolution: Judgement | None
 
     def record(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the conflict as JSON values."""
         return {
             "seed": self.first.seed, "id": self.first.id, "verdicts": [self.first.verdict, self.second.verdict],
             "resolution": self.resolution.verdict if self.resolution else None,
@@ -48,7 +48,7 @@ class Agreement:
     conflicts: tuple[Conflict, ...]
 
     def record(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the agreement as JSON values."""
         return {
             "reviewers": self.reviewers, "both": self.both, "agreed": self.agreed, "kappa": self.kappa,
             "table": [[*verdicts, count] for verdicts, count in self.table.items()],

@@ -43,7 +43,7 @@ def fields(engine: Engine) -> list[MetadataField]:
 
 
 def of_metadata(sample: Iterable[Metadata]) -> list[MetadataField]:
-    """Return the filterable fields of documents with this metadata; text fields whose values hardly repeat are not."""
+    """Return the filterable fields of documents with this metadata, without text fields whose values hardly repeat."""
     counts: dict[str, Counter[str]] = {}
     for metadata in sample:
         for name, value in metadata.items():

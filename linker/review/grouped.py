@@ -1,9 +1,9 @@
 """The groups of a review's documents, as a job made them and as people have changed them since.
 
 People's changes to groups are kept in a separate ledger, `groups.sqlite`, as judgements on pairs of documents, so
-that they outlive the next grouping: TOGETHER joins the groups of both, MOVED moves `id` to the group of `seed`, APART
-removes the documents that it names from the group of `seed`. Judgements without one of these tags belong to a sample
-of pairs.
+that they outlive the next grouping. The tag TOGETHER merges the groups of `seed` and `id`, MOVED moves `id` to the
+group of `seed`, APART removes the documents that it names from the group of `seed`. Judgements without one of these
+tags belong to a sample of pairs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TOGETHER, MOVED, APART = EDITS = "together", "moved", "apart"
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A document of a group: P(it belongs with the others), of what it is a near-duplicate, day, language, source."""
+    """A document of a group, with P(it belongs with the others), its day, language and source ("" if unknown)."""
 
     id: str
     probability: float | None = None

@@ -55,7 +55,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A reviewer's verdict on document `id` for `seed`, and what was known then; `time` is UTC in ISO 8601."""
+    """A reviewer's verdict on document `id` for `seed`, with its score at that time; `time` is UTC in ISO 8601."""
 
     seed: str
     id: str

@@ -37,7 +37,7 @@ class ReaderLanguage:
         self.translations = Translations(fp=_compiled(code))
 
     def text(self, message: str, **values: object) -> str:
-        """Return a message in this language, with its `%(name)s` filled in."""
+        """Return a message in this language, with its placeholders `%(name)s` filled in."""
         translated = self.translations.gettext(message)
         return translated % values if values else translated
 

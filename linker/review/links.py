@@ -50,7 +50,7 @@ class ProposedLinks:
         self._open, self._lock = Reservations(lambda held: (held.seed, held.id)), threading.Lock()
 
     def next(self, reviewer: str, holder: str = "") -> tuple[int, ProposedLink] | None:
-        """Return the likeliest pair that nobody has judged or has open, with its position among all, or None.
+        """Return the likeliest pair that is not judged and that nobody else has open, with its position, or None.
 
         A `holder` (see `Reservations`) gets the same pair until it is judged. A page whose counterpart was found is
         not shown again; pairs that this reviewer skipped come last.
@@ -125,7 +125,7 @@ def make_of_pairs(project: Project, path: Path) -> None:
             second[pair.target] = Document(pair.target, fields["text"], "", dict(fields["metadata"]))
         except (KeyError, TypeError, ValueError) as e:
             raise InputError(
-                f"{path}:{number}: no pair with its texts ({e!r}): give a file of linker link --uncertain"
+                f"{path}:{number}: not a pair with its texts ({e!r}): give a file of linker link --uncertain"
             ) from None
         pairs.append(pair)
     if not pairs:

@@ -185,7 +185,7 @@ class MergedOrder:
             self._is_stale = True
 
     def _refill(self) -> None:
-        """Compare all seeds' next candidates again."""
+        """Rebuild the heap from all seeds' next candidates."""
         self._heap, self._last, self._is_stale = [], None, False
         for stream in self._streams:
             self._push(stream)
@@ -194,7 +194,7 @@ class MergedOrder:
         return stream.value(score, None if self._by == "z" else probability)
 
     def total(self, seed: str) -> int:
-        """Return the total number of a seed's candidates; KeyError if there is no such seed."""
+        """Return the total number of a seed's candidates. Raises KeyError if there is no such seed."""
         number = {stream.seed.id: stream.number for stream in self._streams}[seed]
         (hits,) = self._search([self._streams[number]], self._most).hits
         return sum(id_ not in self._left_out(seed) for id_ in hits.ids)

@@ -1,4 +1,4 @@
-"""Which files in a review's folder are linker's: a mark is written first, and the names are ones only linker uses.
+"""Recognise linker's files in a review's folder: by a mark, written first, and by names that only linker uses.
 
 Any other file belongs to somebody else: a folder with such a file is never deleted, and links are not followed.
 """
@@ -101,7 +101,7 @@ def delete(folder: Path, uploads: Collection[str]) -> None:
 
 
 def clear(folder: Path) -> None:
-    """Delete a folder of links if it exists. Raises InputError naming anything else in it."""
+    """Delete a folder of links if it exists. Raises InputError if it contains anything else."""
     if not os.path.lexists(folder):
         return
     others = [

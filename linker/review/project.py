@@ -38,7 +38,7 @@ _KEY = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """One review: its `key` (the folder's name, used in addresses), its folder, index and ledger.
+    """One review: its `key` (the folder's name, used in URLs), its folder, index and ledger.
 
     A review whose index was opened directly has no folder of its own: nothing can be uploaded to it. `problem` says
     why a review is unusable; other reviews are not affected.

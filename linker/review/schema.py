@@ -50,7 +50,7 @@ class DamageError(Exception):
 
 
 def seal(values: Iterable[Any], before: str = "") -> str:
-    """Return the checksum of a row's values and the previous seal, the same on every machine and Python."""
+    """Return the checksum of a row's values and the previous seal, the same on all machines and Python versions."""
     text = before
     for value in values:
         part = value.hex() if isinstance(value, float) else str(value)

@@ -22,7 +22,7 @@ KINDS: dict[str, tuple[type, ...]] = {
 FEWEST = 10  # minimum number of seeds for pairs: fewer may be about one story without sharing a word
 SEEDS, DOCUMENTS, CHARACTERS = 40, 1000, 3000  # maximum seeds, documents and characters of each examined
 TOP = 0.01  # share of the documents that count as a seed's nearest, at most ten
-SHARED = 0.045  # share of their nearest documents that two seeds have in common: about 0.01 by chance
+SHARED = 0.045  # minimum mean overlap of the nearest documents of two seeds in a topic; 0.01 by chance
 OFTEN = 0.1  # a word in more than this share of the documents is not informative
 # A word of one story is in this share of the seeds, and is this many times as frequent there as in the documents.
 COMMON, TIMES = 0.5, 2
@@ -75,7 +75,7 @@ class Settings:
             )
         if self.rule == "expected" and self.unit == "topic":
             raise InputError(
-                "the stopping rule expected counts the links of seeds that have their own: choose another for a topic"
+                "the stopping rule 'expected' is for seeds with links of their own: choose another one for a topic"
             )
         if self.learns and not (self.threshold is None and self.score is None):
             raise InputError(

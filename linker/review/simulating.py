@@ -51,7 +51,7 @@ class Plan:
 class Simulated:
     """One review: `found` is the number found after each document read; seeds are neither read nor among `relevant`.
 
-    `stop`: the reads after which the stopping rule estimated that the target was reached; None if this never happened.
+    `stop`: how many reads it took until the stopping rule estimated that the target was reached; None if it never did.
     `total`: the estimate, at that point, of the number of relevant documents in all.
     """
 

@@ -107,9 +107,9 @@ def test_mistakes_are_named_with_their_remedy(folder: Path, tmp_path: Path) -> N
         link(*pages[:2], "hapax", uncertain=tmp_path / "x.csv")
     project = Workspace(tmp_path / "reviews").create("Pages")
     for content, why in (
-        (b'{"seed": "a"}\n', "1: no pair with its texts"),
+        (b'{"seed": "a"}\n', "1: not a pair with its texts"),
         (b"", "contains no pair"),
-        (b"x\n", "no pair"),
+        (b"x\n", "not a pair"),
     ):
         (tmp_path / "bad.jsonl").write_bytes(content)
         with pytest.raises(InputError, match=why):

@@ -292,7 +292,7 @@ def test_what_cannot_be_tuned_is_refused() -> None:
         tune(None, None, [[1], [2]])
     with pytest.raises(InputError, match="no query has a relevant document"):
         tune(side, side, [[], []])
-    with pytest.raises(InputError, match="3 judged queries but 2 BM25 answers"):
+    with pytest.raises(InputError, match="expected 3 BM25 rankings, one per query, got 2"):
         tune(side, side, [[1], [2], [3]])
 
 

@@ -80,7 +80,7 @@ def test_nothing_is_downloaded(tmp_path: Path) -> None:
 
 
 def test_unknown_names_and_missing_parts(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="knows no data set 'nonsense'"):
+    with pytest.raises(InputError, match="has no data set 'nonsense'"):
         load_qrels("ir_datasets:nonsense")
     ir_datasets.registry.register("linker-test/bare", Dataset(TsvQueries(LocalDownload(tmp_path / "q"))))
     try:

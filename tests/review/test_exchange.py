@@ -132,7 +132,7 @@ def test_trec_files_are_read_by_our_evaluation(tmp_path: Path, ledger: Ledger) -
     export(ledger, None, tmp_path / "x.run", reviewer="ana")
     assert {q: dict(d) for q, d in read_run(tmp_path / "x.run").items()} == {"s1": {"d1": 2, "d2": 1}}
     ledger.add(Judgement("a b", "d", "not"))
-    with pytest.raises(InputError, match=r"cannot hold the id 'a b': write \.csv"):
+    with pytest.raises(InputError, match=r"the id 'a b' cannot be a TREC column: write \.csv"):
         export(ledger, None, tmp_path / "x.qrels")
 
 

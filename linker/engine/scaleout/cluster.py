@@ -19,7 +19,7 @@ OBJECT_STORE = 200 << 20  # bytes of shared memory for data between two steps, o
 
 
 def imported() -> Any:
-    """Return the module `ray`, quiet and without usage statistics. Raises MissingExtraError."""
+    """Import and return `ray`, without its log output or usage statistics. Raises MissingExtraError."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if not os.environ.get("RAY_ADDRESS"):  # else Ray replaces 127.0.0.1 with a reachable address
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")

@@ -134,7 +134,9 @@ def _check(
         raise InputError("no query has a relevant document: check that the qrels name these queries")
     for name, ranking in (("BM25", bm25), ("dense", dense)):
         if ranking is not None and len(ranking[0]) != len(relevant):
-            raise InputError(f"{len(relevant)} judged queries but {len(ranking[0])} {name} answers")
+            raise InputError(
+                f"expected {len(relevant)} {name} rankings, one per query, got {len(ranking[0])}"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from indexes.dtypes import BoolArray, Float64Array
 from indexes.interface import RowArray
 from linker.evaluation.first_ranks import first_ranks, reciprocal_ranks, successes
 
-HYBRID_CERTAINTY = 1.0  # standard errors
+HYBRID_CERTAINTY = 1.0  # minimum lead of hybrid settings and BM25 parameters, in standard errors
 SINGLE_CERTAINTY = 2.0
 INTERVAL = 2.0  # standard errors on either side
 

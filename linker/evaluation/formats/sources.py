@@ -36,7 +36,7 @@ def load_run(run: RunLike) -> Entries[float]:
 
 
 def load_qrels(qrels: QrelsLike, warn: Warn | None = None) -> Entries[int]:
-    """Return judgements: a file or BEIR folder, `ir_datasets:ID`, or one of the values of `QrelsLike`.
+    """Return the judgements in a file, BEIR folder, `ir_datasets:ID`, or another value of `QrelsLike`.
 
     Raises the same InputErrors as `load_run`. With `warn`, repeated lines of a TREC file are dropped with a warning.
     """

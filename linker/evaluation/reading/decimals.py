@@ -18,7 +18,7 @@ _MINUS = np.uint64(ord("-") ^ ord("0"))
 _POINTS = np.uint64(0x0101010101010101 * (ord(".") ^ ord("0")))
 _ONES = np.uint64(0x0101010101010101)
 _HIGH = np.uint64(0x8080808080808080)
-_TENS = 10.0 ** np.arange(16)  # all exact doubles
+_TENS = 10.0 ** np.arange(16)  # all exactly representable as doubles
 
 
 def numbers(fields: Fields) -> Float64Array:

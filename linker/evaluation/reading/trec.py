@@ -165,7 +165,7 @@ def _beir_header(buffer: Bytes, path: str) -> int:
 
 
 class _Rows:
-    """Collects the columns of all lines (document, its hash, value, line number) and the groups of adjacent topics."""
+    """Collects the columns of all lines (document, hash, value, line number) and the groups of lines with one topic."""
 
     def __init__(self, buffer: Bytes, path: str) -> None:
         most = line_count(buffer)  # columns are allocated once and filled block by block

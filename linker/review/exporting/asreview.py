@@ -174,7 +174,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def _result(number: int, row: Labelled) -> tuple[Any, ...]:
-    """Return a row of `results`; records without a querier are prior knowledge to ASReview."""
+    """Return a row of the table `results`, in which records without a querier are prior knowledge to ASReview."""
     judgement = row.judgement
     assert judgement is not None
     model = [None] * 4 if row.prior else ["linker"] * 4

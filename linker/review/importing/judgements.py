@@ -206,7 +206,7 @@ def _text(fields: Fields, name: str) -> str:
     if isinstance(value, bool | int):
         value = str(int(value))
     if not isinstance(value, str):
-        raise _BadRecordError(f"the {name} is {type(value).__name__}, not a text")
+        raise _BadRecordError(f"the {name} is {type(value).__name__}, not a string")
     with contextlib.suppress(UnicodeEncodeError):
         value.encode()
         return value
@@ -228,7 +228,7 @@ def _tags(value: Any) -> tuple[str, ...]:
         return tuple(value)
     if value is None or isinstance(value, str):
         return tags_of(value or "")
-    raise _BadRecordError("the tags are not a list of texts")
+    raise _BadRecordError("the tags are not a list of strings")
 
 
 def _set_tags(fields: Fields) -> list[str]:

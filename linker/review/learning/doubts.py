@@ -23,7 +23,7 @@ CHANGED = ", changed"  # suffix of the tag if that look changed the verdict
 # no more looks if the expected share of wrong verdicts among the documents found is at most this
 WRONG = 0.02
 MISSED = 0.25  # a document judged irrelevant is listed if its probability is higher than this
-LEAST = 5  # probabilities need this many relevant documents and as many others
+LEAST = 5  # minimum number of relevant documents, and of others, for probabilities
 PRIOR = 3.0, 60.0  # prior of the error rate: 3 wrong verdicts among 60
 ROUNDS = 15
 CERTAIN = 1e-6  # probabilities are at least this far from 0 and 1

@@ -1,9 +1,9 @@
 """Accept the open rows' best candidates unread: an estimate of how many are wrong, and an upper bound.
 
-There are two bounds, which hold with 95 % confidence. If the index has a calibration, half of the error goes to its
-guaranteed precision of first candidates (Learn then Test), and half to the number of wrong links that a list of this
-precision may contain by chance. Otherwise, people check rows drawn at random from those to accept, and the bound is
-Clopper and Pearson's for the other rows; the i-th check may err with probability α/2^i, so checks can be repeated.
+There are two bounds, which hold with 95 % confidence. If the index has a calibration, half of the allowed error goes to
+its guaranteed precision of first candidates (Learn then Test), and half to the number of wrong links that a list of
+this precision may contain by chance. Otherwise, people check rows drawn at random from those to accept, and the bound
+is Clopper and Pearson's for the other rows; the i-th check may err with probability α/2^i, so checks can be repeated.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def drawn(links: Sequence[tuple[Row, Match]], level: float, before: Check | None
 
 
 def _promised(rows: Sequence[Row], level: float, threshold: float, held: int) -> Offer:
-    """Return the offer by a guaranteed precision, which covers all first candidates above the threshold, even read."""
+    """Return the offer by guaranteed precision, which covers all first candidates above the threshold, read or not."""
     above = [row for row in rows if row.candidates and row.candidates[0].probability >= threshold]
     links = tuple((r, r.candidates[0]) for r in by_probability(above) if _is_free(r, r.candidates[0].id))
     wrong = sum(_verdict(row, row.candidates[0].id) is False for row in above)

@@ -128,7 +128,7 @@ class Reading:
             return held
 
     def prepare(self) -> None:
-        """Train the model, or search for all seeds, before the first `next` asks. Raises MissingExtraError."""
+        """Train the model, or search for all seeds, ahead of the first `next`. Raises MissingExtraError."""
         with self._lock:
             self._order.prepare()
 

@@ -122,9 +122,10 @@ class Review(Reading):
             self.ledger.add_all([Judgement(seed, "", verdict, reviewer, note, phase="row")])
 
     def accept(self, links: Iterable[Candidate], model: str, reviewer: str = "", note: str = "") -> int:
-        """Store links that nobody has read, and return how many; one `undo` undoes all. Raises InputError as `judge`.
+        """Store links that nobody has read, and return how many; one `undo` undoes all of them.
 
-        They count as matches of their rows, but neither in the curve nor in the method note.
+        They are matches of their rows, but count neither in the curve nor in the method note. Raises the InputErrors of
+        `judge`.
         """
         with self._lock:
             links, time = tuple(links), datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -190,7 +191,7 @@ class Review(Reading):
             return judgement
 
     def _take_back(self, holder: str) -> None:
-        """Take a reader's open document back, for whoever asks next; a document of an audit can be drawn again."""
+        """End a reader's reservation, so that the next reader gets the document; an audit may draw it again."""
         held = self._open.take_back(holder)
         if held is not None and held.id and held.phase in ("queue", "search"):
             self._returned.appendleft(held)

@@ -77,7 +77,7 @@ class Audit:
 
     @property
     def is_contradicted(self) -> bool:
-        """Whether draws from anywhere found too many relevant documents, relative to the front, for the assumption.
+        """Whether the draws from all unread documents found too many relevant ones for the assumption to hold.
 
         A document from the front should be relevant at least HALF / FRONT times as often as one from anywhere. Given
         the sum of both, the number of relevant documents from anywhere is then bounded by a binomial distribution.

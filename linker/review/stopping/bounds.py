@@ -19,7 +19,7 @@ def needed(relevant: int, target: float) -> int:
 
 
 def short_of(found: int, target: float) -> int:
-    """Return ⌊r/τ⌋ + 1 − r: the least number of relevant documents left that means that the target is missed."""
+    """Return ⌊r/τ⌋ + 1 − r: the least number of relevant documents left with which the target is missed."""
     return math.floor(found / _exact(target)) + 1 - found
 
 

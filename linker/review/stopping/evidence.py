@@ -1,4 +1,4 @@
-"""The combined evidence of a review's random reads on the number of relevant documents, at any time."""
+"""Combine a review's random reads into evidence on the number of relevant documents, which is valid at any time."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Bets:
         """
         then, step, high = self._ahead(unread, found, more), 1, found + unread - more
         high = high if top is None else max(min(top, high), found)
-        # most reads hardly lower the bound
+        # search downwards from the last bound, which most reads hardly lower
         while high - step >= found and self._refuted(high - step + 1, then):
             high, step = high - step, 2 * step
         return least(lambda total: self._refuted(total + 1, then), max(high - step + 1, found), high)

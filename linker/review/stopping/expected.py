@@ -44,7 +44,7 @@ class LinksLeft:
 
 
 def described(values: npt.ArrayLike, places: npt.ArrayLike, linked: npt.ArrayLike) -> Float64Array:
-    """Return the model's inputs [n, 4] for candidates of these values and places (ranks); `linked`: of their seeds."""
+    """Return the model's inputs [n, 4] for candidates with `values` and ranks `places`, whose seeds are `linked`."""
     values = np.asarray(values, dtype=np.float64)
     return np.column_stack(
         [np.ones(len(values)), values, np.log(places), np.asarray(linked, dtype=np.float64)]
@@ -55,7 +55,7 @@ class ReadModel:
     """The log odds that a candidate is a link, linear in the inputs; without reads, `weights` [4] are the prior's."""
 
     def __init__(self, inputs: Float64Array, links: BoolArray | Sequence[bool]) -> None:
-        """Fit the model to reads; `links` [n]: which of those with the `inputs` [n, 4] were links."""
+        """Fit the model to reads with `inputs` [n, 4]; `links` [n]: which of them were links."""
         from scipy.special import expit
 
         wanted, self.weights = np.asarray(links, dtype=np.float64), PRIOR.copy()
@@ -114,7 +114,7 @@ class LinkReads:
             self._due, self._next = len(self._reads), math.ceil((1 + GROWTH) * len(self._reads))
 
     def fit(self, value: Callable[[int, float, float | None], float]) -> bool:
-        """Fit the model if that is due; return whether it was. `value`: from list number, score and probability."""
+        """Fit the model if that is due, and return whether it was; `value` returns the value of a list's candidate."""
         if self._fitted == self._due:
             return False
         reads, self._fitted, self._left = self._reads[: self._due], self._due, None

@@ -28,7 +28,7 @@ class RuleOptions:
     not learn.
     """
 
-    POSITIVE: ClassVar[tuple[str, ...]] = ()  # further options, which must be above 0
+    POSITIVE: ClassVar[tuple[str, ...]] = ()  # names of further options, which must be above 0
 
     alpha: float = 0.05
     audit: int = 300
@@ -173,7 +173,7 @@ class Rule(ABC, Generic[O_co]):
     def ahead(self) -> int | None:
         """How many irrelevant documents in a row it takes until the estimate reaches the target; None if unknown.
 
-        With few found, it is None: the estimate would not be worth publishing.
+        With few found, it is None: the estimate would be too uncertain to be shown.
         """
         return self._ahead() if self.counts.found >= LEAST_FOUND else None
 

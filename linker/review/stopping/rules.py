@@ -24,7 +24,7 @@ SCALE, POWER, LEAST_WEIGHT, MOST_WEIGHT = 1250, 1.25, 20.0, 160.0
 
 
 def weight(target: float, scale: float = SCALE) -> float:
-    """Return the urn's w for a target recall: at a higher target, missing documents resemble those found less."""
+    """Return the urn's w for a target recall; it falls as the target rises, since the last documents stand out less."""
     return min(max(float(round(scale * (1 - target) ** POWER)), LEAST_WEIGHT), MOST_WEIGHT)
 
 
@@ -208,9 +208,9 @@ class ControlOptions(RuleOptions):
 
 
 class Controls(Rule[ControlOptions]):
-    """QBCB (Lewis, Yang & Frieder, 2021): stop when the ranking has reached enough of random positive controls.
+    """QBCB (Lewis, Yang & Frieder, 2021): stop when the ranking has reached enough random relevant documents.
 
-    First, random documents are judged in phase "control" until `controls` of them are relevant. Their labels are
+    To get these, random documents are first judged in phase "control" until `controls` are relevant. Their labels are
     hidden from the learner; when the queue reaches a relevant one by itself, pass it to this rule again with
     `reached`. Once enough are reached (`controls_to_reach`), the target is certified. Raises ValueError if so few
     controls never suffice.

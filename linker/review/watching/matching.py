@@ -46,7 +46,7 @@ class PostMatch:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The threshold for links: a P(link), a promised precision, or a score. By default, P ≥ 0.5."""
+    """The threshold for links: a P(link), a guaranteed precision, or a score. By default, P(link) ≥ 0.5."""
 
     threshold: float | None = None
     precision: float | None = None
@@ -88,7 +88,7 @@ class Matcher:
         ranker = self._engine.ranker
         if ranker is None:
             return True
-        about = ranker.about  # linker's default ranker does not report this number
+        about = ranker.about  # linker's default ranker does not report these numbers
         queries, linked = about.get("queries"), about.get("found")
         alone = queries - linked if isinstance(queries, int) and isinstance(linked, int) else 0
         if alone >= FEWEST_ALONE:

@@ -224,7 +224,7 @@ def test_what_search_can_do_without_an_encoder(folder: Path) -> None:
     both = engine.search(["word7"], vectors=VECTORS[7], k=2)
     assert both.mode == "hybrid" and both.hits[0].ids[0] == "d7"
     assert engine.search(vectors=VECTORS[:2], k=1, where=None).hits[1].ids == ("d1",)
-    with pytest.raises(IndexesError, match="2 texts but 1 vectors"):
+    with pytest.raises(IndexesError, match="got 1 for 2 texts"):
         engine.search(["a", "b"], vectors=VECTORS[0])
     with pytest.raises(IndexesError, match="by cosine: give the texts"):
         engine.search(vectors=VECTORS[0], mode="hybrid")

@@ -101,7 +101,7 @@ def test_the_rule_stops_when_the_expected_ones_leave_the_target_reached() -> Non
 
 
 def test_a_topic_has_no_such_rule() -> None:
-    with pytest.raises(InputError, match="choose another for a topic"):
+    with pytest.raises(InputError, match="choose another one for a topic"):
         Settings(rule="expected")
 
 
