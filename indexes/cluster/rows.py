@@ -57,7 +57,7 @@ class ByRow:
 
 
 class ByStamp:
-    """Rows that `number` assigns to ids and stamps (−1 for newer documents); `about` returns their approximate number."""
+    """Rows that `number` assigns to ids and stamps (−1 for newer documents); `about` counts them approximately."""
 
     order = ({"_score": "desc"}, {"stamp": "asc"}, {"id": "asc"})
 
