@@ -92,7 +92,7 @@ class AnyCollection(Protocol):
 
     @property
     def linear(self) -> LinearText:
-        """The rows as vectors, for linear models over all of them. Raises DamagedError."""
+        """The rows as sparse vectors, for linear models over all of them. Raises DamagedError."""
 
     @property
     def phrases(self) -> Phrases:

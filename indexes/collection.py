@@ -226,7 +226,7 @@ class Collection:
 
     @functools.cached_property
     def linear(self) -> LinearText:
-        """The rows as vectors, for linear models over all of them, directly from the stored postings.
+        """The rows as sparse vectors, for linear models over all of them, directly from the stored postings.
 
         If BM25 is on a server, they come from postings built in memory from the stored texts. Raises DamagedError.
         """

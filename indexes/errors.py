@@ -54,7 +54,7 @@ class Reason(str):
         return cls(text, cause, **facts)
 
 
-# The causes of errors of the operating system, by their numbers.
+# The `cause` of errors of the operating system, by errno.
 CAUSES = {
     errno.ENOSPC: "disk-full",
     errno.EDQUOT: "disk-full",

@@ -120,7 +120,9 @@ def _scale(method: Method, number: int) -> Scale:
 
 def _check(rankings: Sequence[Ranking], fusion: Fusion, k: int) -> None:
     if len(rankings) != len(fusion.weights):
-        raise BadFusionError(f"{len(rankings)} rankings but {len(fusion.weights)} fusion weights")
+        raise BadFusionError(
+            f"expected {len(rankings)} fusion weights, one per ranking, got {len(fusion.weights)}"
+        )
     if k < 1:
         raise BadFusionError(f"cannot return the top {k}: ask for 1 or more")
     shapes = [array.shape for ranking in rankings for array in ranking]

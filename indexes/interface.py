@@ -144,8 +144,8 @@ class Hit(NamedTuple):
 class Hits:
     """One query's hits, best first: `ids` and `scores` (float32 [k]) of equal length.
 
-    Iterating yields Hits (id, score, document); documents are read then, by `read`, from the generation of the index
-    that was searched. `mark` returns an excerpt of a text in pieces, each flagged if it is a word of the query.
+    Iterating yields a `Hit` for each; its document is read then, by `read`, from the generation of the index that was
+    searched. `mark` returns an excerpt of a text in pieces, each flagged with whether it is a word of the query.
     `probabilities`, float64 [k]: P(link) of each hit, NaN if it is not known; None without a calibration. `no_match`:
     the probability that none of the documents is relevant, if a learned ranker ordered the hits.
     """

@@ -1,4 +1,4 @@
-"""Ids as the bytes of their file and their offsets, in an eighth of the memory that strings would take.
+"""Ids stored as the bytes of their file and offsets, in an eighth of the memory that strings would take.
 
 The rows of an id are found through sorted 64-bit hashes, whose last bits are replaced by the row. Numpy hashes eight
 bytes of all ids at a time, with a per-process salt, so that nobody can craft a file whose ids all collide. Since equal
@@ -126,7 +126,7 @@ class PackedIds(Sequence[str]):
 
     @classmethod
     def of(cls, ids: Sequence[str]) -> PackedIds:
-        """Return packed ids from any strings; valid ids can also be read back as strings."""
+        """Return any strings as packed ids, for look-ups; only valid ids can be read back as strings."""
         encoded = _encoded(ids)
         starts = np.cumsum([0, *(len(data) + 1 for data in encoded)])
         return cls([_Block(np.frombuffer(b"\n".join(encoded), dtype=np.uint8), starts)])

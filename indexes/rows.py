@@ -139,9 +139,9 @@ class Rows:
         return row + 1
 
     def restore(self, ids: Sequence[str], dead: RowArray, metadata: Iterable[Metadata] | None = None) -> None:
-        """Fill an empty object from storage: trusted ids in row order, the `dead` rows (int64 [n]), metadata by row.
+        """Fill empty Rows from storage: trusted ids in row order, the `dead` rows (int64 [n]), metadata by row.
 
-        `metadata` is read at the first filter, so a generator that reads a file costs nothing until then.
+        `metadata` is read when a filter first needs it, so a generator that reads a file costs nothing until then.
         """
         self._added, self._row_of = [], {}
         if isinstance(ids, PackedIds):

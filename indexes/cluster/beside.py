@@ -128,7 +128,7 @@ class ServerText:
         values = [{}] * len(ids) if metadata is None else metadata
         if not len(ids) == len(texts) == len(values):
             raise IndexesError(
-                f"{len(ids)} ids, but {len(texts)} texts or a different number of metadata records"
+                f"expected one text and, if any, one metadata record for each of {len(ids)} ids, got {len(texts)} texts"
             )
         self.add_documents([Document(i, t, "", m) for i, t, m in zip(ids, texts, values, strict=True)])
 

@@ -143,7 +143,7 @@ class RemoteCollection:
 
     @functools.cached_property
     def linear(self) -> LinearText:
-        """The rows as vectors, from postings built from the stored texts, in memory."""
+        """The rows as sparse vectors, from postings that are built in memory from the stored texts."""
         analysis, bm25 = self.manifest.analysis, self.manifest.bm25
         if bm25.fields:
             by_field = FieldsIndex.empty(analysis, bm25)

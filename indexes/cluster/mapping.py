@@ -263,7 +263,7 @@ def range_clause(condition: Condition) -> dict[str, Any]:
     if period is not None:
         sign = ">=" if condition.sign in (">", ">=") else "<"
         limit = date_limit(condition.sign, period)
-        # If both are numbers, they have been compared as such.
+        # If the bound is also a number (a year), values that are numbers have been compared with it as numbers.
         kinds = (False,) if number is not None else (False, True)
         clauses.extend(_beyond(name, sign, _date_code(limit, numeric)) for numeric in kinds)
     return {"bool": {"should": clauses, "minimum_should_match": 1}}

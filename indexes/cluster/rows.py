@@ -11,7 +11,7 @@ import numpy as np
 from indexes.interface import Mask, RowArray
 from indexes.rows import Rows
 
-FEW = 10_000  # this many documents always fit into memory
+FEW = 10_000  # results of up to this many documents always fit into memory
 
 
 class Numbers(Protocol):
@@ -57,7 +57,7 @@ class ByRow:
 
 
 class ByStamp:
-    """Rows that `number` assigns to ids and stamps (−1 for newer documents); `about` returns how many there are."""
+    """Rows that `number` assigns to ids and stamps (−1 for newer documents); `about` counts them approximately."""
 
     order = ({"_score": "desc"}, {"stamp": "asc"}, {"id": "asc"})
 

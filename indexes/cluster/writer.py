@@ -55,7 +55,7 @@ class RemoteWriter(AnyWriter):
     sender: Sender
 
     def __init__(self, address: Address, index: ClusterIndex, manifest: Manifest, stamp: int = 0) -> None:
-        """`stamp` is the next stamp of a build; 0 if the index is built, and stamps are timestamps."""
+        """`stamp` is the next stamp of a build; 0 for changes to a built index, whose stamps are the current time."""
         self.address, self.directory, self.manifest = address, Path(str(address)), manifest
         self._index, self.sender = index, DirectSender(index, manifest)
         self._building, self._stamp = bool(stamp), stamp

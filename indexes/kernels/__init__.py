@@ -99,6 +99,6 @@ def _argument(value: Any) -> Any:
         try:
             # four times as fast as `__array_interface__`
             return _Place.from_buffer(value.data)
-        except TypeError:  # read-only, or with gaps
+        except TypeError:  # read-only, or not contiguous
             return ctypes.c_void_p(value.__array_interface__["data"][0])
     return value

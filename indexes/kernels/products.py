@@ -137,7 +137,7 @@ def _parts(matrix: sp.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if len(begin) != matrix.shape[0] + 1 or begin[0] != 0 or (np.diff(begin) < 0).any():
         raise ValueError("invalid CSR matrix: `indptr` must start at 0, ascend, and have rows + 1 entries")
     if begin[-1] > min(len(columns), len(matrix.data)):
-        raise ValueError(f"invalid CSR matrix: `indptr` ends at {begin[-1]}, of {len(columns)} values")
+        raise ValueError(f"invalid CSR matrix: `indptr` ends at {begin[-1]}, for {len(columns)} values")
     return (
         np.ascontiguousarray(begin, np.int64),
         np.ascontiguousarray(columns, np.int32),

@@ -151,7 +151,7 @@ def _new_folder(out: Path, manifest: Manifest) -> Iterator[Path]:
             storage.replace_manifest(folder, manifest)
         folder.rename(target)
     finally:
-        # After the renaming, nothing has this name.
+        # After the renaming, this name no longer exists, and nothing is deleted.
         shutil.rmtree(folder, ignore_errors=True)
     writing.sync(target.parent)
 

@@ -188,7 +188,7 @@ def _repeated(documents: DocumentStore, live: Mask, before: tuple[DocumentStore,
 
 
 class Growing:
-    """Write-once rows of vectors, the first of which each generation uses. Several threads may extend it at once."""
+    """An array of vectors, each written once; a generation uses the first ones. Several threads may extend it."""
 
     def __init__(self, rows: int, dim: int) -> None:
         """Start without rows, with room for somewhat more than `rows`."""

@@ -148,7 +148,7 @@ def merge_lock(directory: Path) -> Iterator[bool]:
 
 
 def _try_lock(directory: Path, file: IO[bytes]) -> int | None:
-    """Try to lock `file`. Return None if that succeeds, else the thread of this process that holds it, or 0."""
+    """Try to lock `file`. Return None on success, else the id of our thread that holds it, or 0 for another process."""
     status = os.fstat(file.fileno())
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -180,7 +180,7 @@ class Bm25Index:
         self._check_writable()
         if len(texts) != len(ids) or (metadata is not None and len(metadata) != len(ids)):
             raise IndexesError(
-                f"{len(ids)} ids, but {len(texts)} texts or a different number of metadata records"
+                f"expected one text and, if any, one metadata record for each of {len(ids)} ids, got {len(texts)} texts"
             )
         # Steps that can fail come first, and `append` refuses bad ids: half a batch must never be added.
         tokens, lengths = self.numbers(texts)

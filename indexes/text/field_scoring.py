@@ -122,7 +122,7 @@ class FieldScorer(Scorer):
 
 
 def _offer(library: Any, part: _Range, terms: _Terms, allowed: Mask | None, keys: AnyArray) -> None:
-    """Offer the rows of a range to `keys` (uint64 [n, k]), a heap per query of its best rows so far, with scores."""
+    """Offer the rows of a range to `keys` (uint64 [n, k]): per query, a heap of its best scores and rows so far."""
     segments, places = part.segments, np.stack(part.places)
     shift = np.array([part.first - s.first for s in segments], dtype=np.int64)
     kernels.call(

@@ -158,7 +158,7 @@ def write(segment: ForwardSegment, folder: Path) -> ForwardSegment:
 
 
 def read(path: Path) -> ForwardSegment:
-    """Return the segment in a file, which is mapped and its whole content checked. Raises OSError, DamagedError."""
+    """Map a file, check its whole content, and return the segment in it. Raises OSError, DamagedError."""
 
     def sizes(numbers: Sequence[int]) -> Sequence[int]:
         _, documents, terms, sentences, tokens = numbers

@@ -51,7 +51,7 @@ class ForwardIndex:
         self._directory, self._segments, self._building = directory, list(segments), building
         self._vocabulary = TermVocabulary(self._analysis)
         self._parts: list[tuple[AnyArray, ...]] = []
-        self._pending = 0  # tokens
+        self._pending = 0  # number of tokens in `_parts`
 
     @classmethod
     def open(

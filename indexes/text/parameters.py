@@ -123,7 +123,7 @@ class Bm25Parameters:
         return dataclasses.replace(self, fields=tuple(fields))
 
     def of_query(self, asked: Bm25Parameters) -> Bm25Parameters:
-        """Return the parameters `asked` for by a query, with all fields if it names none. Raises IndexesError."""
+        """Return the parameters of a query, `asked`, with the index's fields if it names none. Raises IndexesError."""
         if asked.fields and not self.fields:
             raise IndexesError("the index has no fields, so none can have a weight: build it with `fields`")
         self.weighted({field.name: field.weight for field in asked.fields})

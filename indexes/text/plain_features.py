@@ -152,7 +152,7 @@ def _windows(c: QueryMatches) -> dict[str, float]:
 
 
 def _f(c: QueryMatches, begin: int, end: int, weight: int) -> float:
-    """Return the harmonic mean of two shares that match: the query's weight and the sentence's idf.
+    """Return the harmonic mean of the matching shares of the query's weight and of the sentence's idf.
 
     Return 0 if at most an eighth of the query matches.
     """

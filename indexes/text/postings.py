@@ -197,7 +197,7 @@ LAYOUT = Layout(MAGIC, PARTS)
 
 
 def read(path: Path) -> PostingsSegment:
-    """Return the segment in a file, which is mapped and its whole content checked. Raises OSError, DamagedError."""
+    """Map a file, check its whole content, and return the segment in it. Raises OSError, DamagedError."""
 
     def sizes(numbers: Sequence[int]) -> Sequence[int]:
         _, documents, _, terms, postings = numbers

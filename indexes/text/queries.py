@@ -1,4 +1,4 @@
-"""Queries as the hashes of their terms, which the compiled functions need; pieces of queries are cached."""
+"""Queries as hashes of their terms, as the compiled functions need them; the terms of pieces are cached."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ class Bm25Scorer(Scorer):
         return places, weights, scales
 
     def _offer(self, part: slice, asked: AskedTerms, allowed: Mask | None, keys: AnyArray) -> None:
-        """Offer the rows of some segments to `keys` (uint64 [n, k]), a heap per query of its best rows, with scores."""
+        """Offer the rows of some segments to `keys` (uint64 [n, k]): per query, a heap of its best scores and rows."""
         places, layouts, tables = asked.places[part], self._layouts[part], asked.tables
         if self._library is None:
             for segment, codes, of in zip(self._segments[part], self._codes[part], places, strict=True):

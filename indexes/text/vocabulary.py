@@ -1,7 +1,7 @@
 """Assign ids to terms while an index is written; analysis results are cached.
 
-Analysing a word takes a microsecond or more, looking it up a twentieth of that, and words recur. So a text is split
-where a word ends in every language (analysis.py), and only new pieces are analysed.
+Analysing a word takes a microsecond or more, looking it up a twentieth of that, and words recur. So a text is split at
+characters that end a word in every language (analysis.py), and only new pieces are analysed.
 """
 
 from __future__ import annotations

@@ -52,8 +52,8 @@ class FaissIndex:
 
     `hnsw`, `pq` and `ivfpq` answer exactly while they hold fewer than `exact_below` rows, and whenever a filter
     leaves so few rows that comparing each is cheaper. Otherwise they are approximate, but never return fewer hits
-    than exist. Equal scores are in row order; if more rows tie than fit, any of them may be returned. `auto` is flat
-    below 200,000 rows and chooses by size from then on.
+    than exist. Equal scores are in row order; if more rows tie at rank k than fit, any of them may be returned. `auto`
+    is flat below 200,000 rows and chooses by size from then on.
     """
 
     clock: Callable[[], float] = staticmethod(time.process_time)

@@ -271,7 +271,7 @@ def test_bad_settings_are_refused(change: dict[str, object], message: str) -> No
 
 def test_sides_that_do_not_fit_are_refused() -> None:
     one, two = ranking([BM25]), ranking([DENSE, DENSE])
-    with pytest.raises(BadFusionError, match="2 rankings but 3 fusion weights"):
+    with pytest.raises(BadFusionError, match="expected 2 fusion weights, one per ranking, got 3"):
         fuse([one, one], Fusion(weights=(1, 1, 1)), 3)
     with pytest.raises(BadFusionError, match="rankings do not match"):
         fuse([one, two], Fusion(), 3)
