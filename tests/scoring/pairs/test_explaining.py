@@ -200,7 +200,7 @@ def test_the_command_on_another_kind_and_on_wrong_usage(tmp_path: Path) -> None:
     folders.save(encoder(BagConfig(dim=6)), tmp_path / "bag")
     done = linker("explain", tmp_path / "bag", "--text", A, "--text", "")
     assert "B: 0 tokens" in done.stdout
-    assert "kind bag has no sparse attention" in done.stderr
+    assert "bag encoder has no sparse attention" in done.stderr
     assert "give --text twice" in linker("explain", tmp_path / "bag", "--text", A, check=2).stderr
     folders.save(encoder(STAR), tmp_path / "star")
     wrong = linker("explain", tmp_path / "star", "--text", A, "--text", B, "--head", "9", check=2)
