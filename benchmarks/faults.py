@@ -209,6 +209,5 @@ def measured(options: Arguments) -> Results:
     results["about"] = {
         "texts": f"{LENGTH} words of {WORDS}, by Zipf's law",
         "encoder": "a stand-in: normal vectors, seeded by the hash of each text",
-        "targets_mib": {"build": 2560, "query": 1536},
     }
     return results

@@ -122,7 +122,6 @@ def measures(parts: dict[str, Hitlist], vectors: bool) -> dict[str, Any]:
         "brier_gain": lambda i: brier_gain(said[i], right[i]),
         "auc": lambda i: auc(said[i], right[i]),
         "auc_bm25": lambda i: auc(score[i], right[i]),
-        "auc_lead": lambda i: auc(said[i], right[i]) - auc(score[i], right[i]),
     }
     everything = np.arange(len(said))
     out: dict[str, Any] = {
@@ -148,7 +147,6 @@ def shift(parts: dict[str, Hitlist], vectors: bool) -> dict[str, Any]:
         "dev": [kept.right, kept.links] if kept else None,
         "test": [int(right[above].sum()), int(above.sum())],
         "precision": round(float(right[above].mean()), 4) if above.any() else None,
-        "base_rates": [round(float(parts[s].relevant[:, 0].mean()), 4) for s in ("train", "dev", "test")],
         "warning": drift.warning(calibration.seen, features, calibration.names),
     }
 

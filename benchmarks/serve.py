@@ -211,7 +211,7 @@ def bm25(directory: Path, work: Path, queries: list[str]) -> dict[str, Any]:
     with ExitStack() as stack:
         service = stack.enter_context(serving(directory, environment=THREADS))
         found = measure({"linker": ours(service, asked), "Elasticsearch": elastic(stack, corpus, other)})
-    return {"bm25": found, "bm25_ratios": ratios(found, "Elasticsearch")}
+    return {"bm25": found}
 
 
 def mix(directory: Path, work: Path, queries: list[str]) -> dict[str, Any]:

@@ -143,11 +143,7 @@ def measured(options: Arguments) -> Results:
     assert len(answers) == 1, "the shards' answers differ from the one index's"
     whole = single["1 on 1"]["path"]["p50_ms"]
     gains = {
-        name: {
-            "times_one": round(whole / figures["path"]["p50_ms"], 2),
-            "of_ideal": round(whole / CORES[-1] / figures["path"]["p50_ms"], 2),
-        }
-        for name, figures in single.items()
+        name: {"times_one": round(whole / figures["path"]["p50_ms"], 2)} for name, figures in single.items()
     }
     about = {"sentences": options.sentences, "k": K, "queries": QUERIES}
     return {**about, "single": single, "gain": gains, "same_answers": True}

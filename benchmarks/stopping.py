@@ -101,7 +101,6 @@ def summary(records: Records) -> dict[str, Any]:
         "rules_test": by_rule(held_out),
         "rules_all_topics": by_rule(large),
         "rules_test_large": by_rule([r for r in held_out if r["relevant"] > LARGE]),
-        "rules_all_large": by_rule([r for r in large if r["relevant"] > LARGE]),
         "fewer_than_15": silence([r for r in records if r["relevant"] < SMALLEST]),
         "noise": {kind: by_rule(part) for kind, part in kinds(large).items() if kind != "plain"},
     }
@@ -126,7 +125,6 @@ def by_rule(records: Records) -> dict[str, Any]:
                 "reviews": len(part),
                 "reached": clustered([float(r["share"] >= r["target"] - 1e-9) for r in part], topics),
                 "times_oracle": clustered(costs, topics),
-                "times_oracle_median": round(float(np.median(costs)), 2),
                 "estimated": round(float(np.mean([r["estimated"] for r in part])), 4),
             }
     return rows

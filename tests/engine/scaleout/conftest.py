@@ -21,6 +21,8 @@ def ray() -> Iterator[Any]:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("RAY_ADDRESS", raising=False)
+        # otherwise its workers yield to every other test, at a niceness of 15
+        patch.setenv("RAY_worker_niceness", "0")
         if running := os.environ.get("LINKER_RAY_TEST_ADDRESS"):
             patch.setenv("RAY_ADDRESS", running)
         module = imported()

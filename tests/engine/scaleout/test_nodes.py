@@ -24,6 +24,7 @@ pytestmark = pytest.mark.slow
 WATCH = {
     "health_check_period_ms": "1000", "health_check_timeout_ms": "1000", "health_check_failure_threshold": "3",
     "grpc_client_keepalive_time_ms": "5000", "grpc_client_keepalive_timeout_ms": "5000",
+    "worker_niceness": "0",
 }  # fmt: skip
 TRIES = 5
 
