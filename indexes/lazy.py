@@ -6,17 +6,17 @@ import ast
 import functools
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 HIDDEN = ("__getattr__", "__dir__")
 
 
-def lazy(package: str, homes: Mapping[str, str] | None = None) -> Callable[[str], Any]:
+def lazy(package: str) -> Callable[[str], Any]:
     """Return the `__getattr__` of a package whose `__all__` is imported on first use.
 
-    The package's own imports for type checkers say where a name is defined, so this need not be repeated; `homes`
-    says it for names without such an import. `dir` and `help` also show the names; `help` imports them.
+    The package's own imports for type checkers say where a name is defined, so this need not be repeated. `dir` and
+    `help` also show the names; `help` imports them.
     """
     module = vars(sys.modules[package])
 
@@ -24,7 +24,7 @@ def lazy(package: str, homes: Mapping[str, str] | None = None) -> Callable[[str]
     def known() -> dict[str, str]:
         source = module["__spec__"].loader.get_source(package)
         imports = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
-        return {alias.name: str(node.module) for node in imports for alias in node.names} | dict(homes or {})
+        return {alias.name: str(node.module) for node in imports for alias in node.names}
 
     def get(name: str) -> Any:
         if name not in module["__all__"]:

@@ -28,6 +28,7 @@ from indexes.interface import (
 )
 from indexes.packed import GrownIds, PackedIds
 
+NAMED = 5  # ids in an error message
 MASKS_KEPT = 32  # number of cached masks, each of which takes one byte per row
 
 
@@ -36,10 +37,10 @@ def already_present(ids: Sequence[str]) -> DuplicateIdError:
     return DuplicateIdError(f"already present: {name_some(ids)}; remove them first, or replace them")
 
 
-def name_some(ids: Sequence[str], limit: int = 5) -> str:
-    """Return ids as text for an error message: the first `limit`, then a count of the others."""
-    shown = ", ".join(repr(i) for i in ids[:limit])
-    return shown + (f" and {len(ids) - limit} more" if len(ids) > limit else "")
+def name_some(ids: Sequence[str]) -> str:
+    """Return ids as text for an error message: the first NAMED, then a count of the others."""
+    shown = ", ".join(repr(i) for i in ids[:NAMED])
+    return shown + (f" and {len(ids) - NAMED} more" if len(ids) > NAMED else "")
 
 
 class Rows:

@@ -169,8 +169,8 @@ def sentences(text: str) -> Iterator[Span]:
             at = stop
 
 
-def rarest_words(collection: AnyCollection, text: str, count: int = RAREST) -> str:
-    """Return the text's rarest words that another document also contains: a cheap query for its near-duplicates.
+def rarest_words(collection: AnyCollection, text: str) -> str:
+    """Return the text's rarest words that another document also has: a cheap query for its copies.
 
     The cost of a whole text as a query is dominated by the posting lists of its most common words. The text itself is
     returned if BM25 is on a server, or no other document contains any of its words.
@@ -183,7 +183,7 @@ def rarest_words(collection: AnyCollection, text: str, count: int = RAREST) -> s
     idf = _idf(collection, list(written))
     unique = float(lucene_idf(np.array(1), len(collection.rows.ids)))
     ranked = sorted((t for t in written if idf[t] < unique), key=lambda term: (-idf[term], term))
-    words = dict.fromkeys(written[term] for term in ranked[:count])
+    words = dict.fromkeys(written[term] for term in ranked[:RAREST])
     return " ".join(words) if words and isinstance(collection.text, Bm25Index | FieldsIndex) else text
 
 

@@ -12,7 +12,7 @@ import scipy.sparse
 from linker.scoring.groups.copies import THRESHOLD, are_copies, normalised_words, shingles
 
 if TYPE_CHECKING:
-    from indexes.interface import Document, Filter
+    from indexes.interface import Document
     from linker.engine.engine import Engine
 
 COPIES = 32  # initial number of hits compared with a document to find its copies
@@ -65,14 +65,7 @@ def _similarity(sets: Sequence[set[str]]) -> np.ndarray[tuple[int, int], np.dtyp
     return shared / np.maximum(union, 1)
 
 
-def copies(
-    engine: Engine,
-    document: Document,
-    *,
-    where: Filter | None = None,
-    threshold: float = THRESHOLD,
-    query: str = "",
-) -> tuple[str, ...]:
+def copies(engine: Engine, document: Document, *, query: str = "") -> tuple[str, ...]:
     """Return the ids of the documents that are copies of `document`, in the order of a search for it.
 
     A copy is a text that `fold` would put in the document's group: it has the same words, or similar enough shingles.
@@ -84,20 +77,18 @@ def copies(
     words = normalised_words(document.full_text)
     own, k = shingles(words), COPIES
     while True:
-        (hits,) = engine.search(
-            text, k, mode="bm25", where=where, stored_ranker=False, probabilities=False
-        ).hits
+        (hits,) = engine.search(text, k, mode="bm25", stored_ranker=False, probabilities=False).hits
         others = [id_ for id_ in hits.ids if id_ != document.id]
         collection = engine.collection
         texts = (collection.documents[row].full_text for row in collection.rows.locate(others).tolist())
-        alike = [i for i, text in enumerate(texts) if _is_copy(text, words, own, threshold)]
+        alike = [i for i, text in enumerate(texts) if _is_copy(text, words, own)]
         if max(alike, default=-1) < len(others) // 2 or len(hits) < k:
             return tuple(others[i] for i in alike)
         k *= 2
 
 
-def _is_copy(text: str, words: Sequence[str], own: set[str], threshold: float) -> bool:
+def _is_copy(text: str, words: Sequence[str], own: set[str]) -> bool:
     other = normalised_words(text)
     if not words or not other or other == words:
         return bool(words) and other == words
-    return are_copies(own, shingles(other), threshold)
+    return are_copies(own, shingles(other))

@@ -28,16 +28,16 @@ def normalised_words(text: str) -> list[str]:
     return CHARACTER_OR_WORD.findall(unicodedata.normalize("NFKC", without_frame(text)).casefold())
 
 
-def shingles(words: Sequence[str], length: int = SHINGLE) -> set[str]:
-    """Return the distinct runs of `length` words; a shorter text is one run, and one without words has none."""
-    count = max(len(words) - length + 1, min(len(words), 1))
-    return {" ".join(words[i : i + length]) for i in range(count)}
+def shingles(words: Sequence[str]) -> set[str]:
+    """Return the distinct runs of SHINGLE words; a shorter text is one run, and one without words has none."""
+    count = max(len(words) - SHINGLE + 1, min(len(words), 1))
+    return {" ".join(words[i : i + SHINGLE]) for i in range(count)}
 
 
-def are_copies(one: set[str], other: set[str], threshold: float = THRESHOLD) -> bool:
-    """Return whether two texts are copies: Jaccard similarity of shingles (Broder, 1997) at least `threshold`."""
+def are_copies(one: set[str], other: set[str]) -> bool:
+    """Return whether two texts are copies: Jaccard similarity of shingles (Broder, 1997) at least THRESHOLD."""
     shared = len(one & other)
-    return shared > 0 and shared >= threshold * (len(one) + len(other) - shared)
+    return shared > 0 and shared >= THRESHOLD * (len(one) + len(other) - shared)
 
 
 def leaders(count: int, pairs: Int64Array, text: Callable[[int], str]) -> Int64Array:
