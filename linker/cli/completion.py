@@ -6,7 +6,7 @@ An error here would appear in the middle of a command being typed, so on failure
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import typer
@@ -24,20 +24,21 @@ def configurations(incomplete: str) -> Iterator[tuple[str, str]]:
     """Yield the built-in configurations of `linker train`, and paths."""
     from linker.training import ready
 
-    yield from ((name, "built-in configuration") for name in ready.names() if name.startswith(incomplete))
-    yield from ((path, "") for path in paths(incomplete))
+    return _or_paths(dict.fromkeys(ready.names(), "ready configuration"), incomplete)
 
 
 def encoders(incomplete: str) -> Iterator[tuple[str, str]]:
     """Yield the encoders that have a name, and paths."""
-    yield from ((name, about) for name, about in ENCODERS.items() if name.startswith(incomplete))
-    yield from ((path, "") for path in paths(incomplete))
+    return _or_paths(ENCODERS, incomplete)
 
 
 def rerankers(incomplete: str) -> Iterator[tuple[str, str]]:
     """Yield linker's own ranker, and paths."""
-    if "pooled".startswith(incomplete):
-        yield "pooled", "linker's own ranker"
+    return _or_paths({"pooled": "linker's own ranker"}, incomplete)
+
+
+def _or_paths(names: Mapping[str, str], incomplete: str) -> Iterator[tuple[str, str]]:
+    yield from ((name, about) for name, about in names.items() if name.startswith(incomplete))
     yield from ((path, "") for path in paths(incomplete))
 
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from linker.base.files import STDIO
-from linker.base.options import Opt
+from linker.base.options import Opt, values
 from linker.base.printable import print_for_programs
 from linker.base.terminal import AsJson, note, print_json, warn
+from linker.evaluation.options import Counting, EvaluateOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,14 +25,6 @@ Qrels = Annotated[Path, Opt(
 Measures = Annotated[list[str] | None, Opt(
     "Measure to print (repeatable): map, P@5, nDCG@10, MRR, ERR@20, RBP(p=0.8), infAP, auc, official, …",
     "-m --measure")]  # fmt: skip
-Complete = Annotated[bool, Opt(
-    "Average over all judged topics (trec_eval's -c; the default), or over those in the run.",
-    "-c/ --complete/--answered-only", default=False)]  # fmt: skip
-Level = Annotated[int, Opt("Lowest grade that counts as relevant.", "-l --level", low=1)]
-JudgedOnly = Annotated[bool, Opt("Ignore unjudged documents.", "-J --judged-only")]
-Most = Annotated[int | None, Opt("Evaluate at most this many documents per topic.", "-M --max-docs", low=1)]
-Version = Annotated[Literal["trec_eval-9", "trec_eval-10"], Opt(
-    "Version of trec_eval to agree with: 9 compares scores as float32, 10 as float64.")]  # fmt: skip
 Samples = Annotated[int, Opt("Number of resamples.", low=100)]
 Seed = Annotated[int, Opt("Random seed of the resampling.")]
 
@@ -41,16 +34,10 @@ def evaluate(
     runs: Annotated[list[Path], Opt(
         "Runs: TREC's six columns, JSON (ranx, pytrec_eval), JSON lines or Parquet; - is stdin.", "",
         metavar="RUN...")],
+    options: EvaluateOptions,
     measure: Measures = None,
     per_topic: Annotated[bool, Opt("Also print the values of each topic.", "-q --per-topic")] = False,
     no_summary: Annotated[bool, Opt("Omit the averages.", "-n --no-summary")] = False,
-    complete: Complete = True,
-    level: Level = 1,
-    judged_only: JudgedOnly = False,
-    most: Most = None,
-    compat: Version = "trec_eval-9",
-    ties: Annotated[bool, Opt(
-        "Count ties, and bound each measure over all orders of tied scores.", "--ties")] = False,
     interval: Annotated[bool, Opt("Add 95% bootstrap confidence intervals.", "--ci")] = False,
     samples: Annotated[int | None, Opt(
         "Resamples [default: 1,000 for --ci, 10,000 for the tests of a table].", low=100)] = None,
@@ -75,9 +62,8 @@ def evaluate(
         raise typer.BadParameter("choose one of --markdown, --latex and --json")
     if [qrels, *runs].count(STDIO) > 1:
         raise typer.BadParameter("only one of the files can come from stdin")
-    options: dict[str, Any] = {
-        "complete": complete, "level": level, "judged_only": judged_only, "most": most, "compat": compat,
-    }  # fmt: skip
+    given = values(options)
+    ties = given.pop("ties")
     judgements = load_qrels(qrels, warn)
     if len(runs) > 1 or markdown or latex:
         if ties or interval or no_summary or (per_topic and not as_json):
@@ -87,13 +73,13 @@ def evaluate(
         from linker.evaluation.run_table import DEFAULT, tabulate
 
         how = Resampling(samples or 10_000, seed=seed)
-        table = tabulate(judgements, runs, measure or DEFAULT, resampling=how, **options)
-        values = table.to_dict(per_topic=per_topic) if as_json else None
-        _print_table(table, values, markdown=markdown, latex=latex)
+        table = tabulate(judgements, runs, measure or DEFAULT, resampling=how, **given)
+        shown = table.to_dict(per_topic=per_topic) if as_json else None
+        _print_table(table, shown, markdown=markdown, latex=latex)
         return
     intervals = Resampling(samples or 1000, seed=seed) if interval else None
     result = run_evaluation(
-        judgements, runs[0], measure or ["official"], ties=ties, intervals=intervals, **options
+        judgements, runs[0], measure or ["official"], ties=ties, intervals=intervals, **given
     )
     if as_json:
         print_json(result.to_dict(per_topic=per_topic))
@@ -105,13 +91,11 @@ def evaluate(
 def compare(
     qrels: Qrels,
     runs: Annotated[list[Path], Opt("Two or more runs.", "", metavar="RUN...")],
+    counting: Counting,
     baseline: Annotated[Path | None, Opt("Run to compare with. Default: the first.", metavar="RUN")] = None,
     measure: Measures = None,
     test: Annotated[Literal["randomisation", "t"], Opt(
         "Paired test that gives the p-values.")] = "randomisation",
-    complete: Complete = True,
-    level: Level = 1,
-    compat: Version = "trec_eval-9",
     samples: Samples = 10_000,
     seed: Seed = 0,
     markdown: Annotated[bool, Opt("Print a Markdown table.", "--markdown")] = False,
@@ -137,11 +121,9 @@ def compare(
         measure or ["map", "recip_rank", "success.1,5"],
         baseline=baseline,
         test=test,
-        complete=complete,
-        level=level,
-        compat=compat,
         samples=samples,
         seed=seed,
+        **values(counting),
     )
     _print_table(result, result.to_dict() if as_json else None, markdown=markdown, latex=latex)
     if plot is not None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from linker.scoring.probability.calibration import Calibration
 
 PRECISIONS = (0.8, 0.9, 0.95)  # precisions whose thresholds are shown
+PROMISED = ("threshold", "links", "right", "coverage", "delta")  # what is shown of a promise
 
 
 def cut(engine: Engine, answer: Answer, least: Least) -> Answer:
@@ -67,14 +68,12 @@ def report(calibration: Calibration, place: object, as_json: bool) -> None:
     about = dict(calibration.about)
     if as_json:
         told: list[dict[str, Any]] = [
-            {"precision": wanted, "threshold": None}
-            if p is None
-            else {
-                "precision": wanted, "threshold": p.threshold, "links": p.links, "right": p.right,
-                "coverage": p.coverage, "delta": p.delta,
+            {
+                "precision": wanted,
+                **({name: getattr(p, name) for name in PROMISED} if p else {"threshold": None}),
             }
             for wanted, p in promises.items()
-        ]  # fmt: skip
+        ]
         print_json({"calibration": calibration.fingerprint, **about, "promises": told})
         return
     print(f"{place}: {calibration.fingerprint}, fitted on {about['fitted']:,} hits")

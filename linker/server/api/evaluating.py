@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 import tempfile
@@ -14,15 +15,13 @@ from pydantic import Field, ValidationError
 from indexes.errors import IndexesError
 from linker.base.errors import InputError, LinkerError
 from linker.evaluation.evaluator import Resampling, evaluate
+from linker.evaluation.options import EvaluateOptions
 from linker.evaluation.reading.trec import read_qrels, read_run
 from linker.server.api import children
-from linker.server.fields import Model
+from linker.server.fields import Model, option
 
 MOST_RUNS = 20
 SMALL = 64 << 10  # bytes; a smaller request is not worth a process of its own
-
-# fields of a request that are options of `evaluate`
-OPTIONS = {"complete", "level", "judged_only", "most", "compat", "ties"}
 
 Qrels = str | dict[str, dict[str, int]]
 Run = str | dict[str, dict[str, float]]
@@ -49,19 +48,17 @@ class EvaluateRequest(Model):
         description="Names of measures, as for `linker evaluate -m`.",
         examples=[["map", "nDCG@10", "MRR"]],
     )
-    complete: bool = Field(
-        True, description="Average over all judged topics, not only over those in the run."
+    complete: bool = option(
+        EvaluateOptions,
+        "complete",
+        description="Average over all judged topics, not only over those in the run.",
     )
-    level: int = Field(1, ge=1, le=1_000_000, description="Lowest grade that counts as relevant.")
-    judged_only: bool = Field(False, description="Ignore unjudged documents.")
-    most: int | None = Field(
-        None, ge=1, le=10**9, description="Evaluate at most this many documents per topic."
-    )
-    compat: Literal["trec_eval-9", "trec_eval-10"] = "trec_eval-9"
+    level: int = option(EvaluateOptions, "level", le=1_000_000)
+    judged_only: bool = option(EvaluateOptions, "judged_only")
+    most: int | None = option(EvaluateOptions, "most", le=10**9)
+    compat: Literal["trec_eval-9", "trec_eval-10"] = option(EvaluateOptions, "compat")
     per_topic: bool = Field(False, description="Also return the values of each topic.")
-    ties: bool = Field(
-        False, description="Count ties, and bound each measure over all orders of tied scores."
-    )
+    ties: bool = option(EvaluateOptions, "ties")
     intervals: bool = Field(False, description="Add 95% bootstrap confidence intervals.")
     seed: int = Field(0, ge=0, le=2**32 - 1, description="Random seed of the bootstrap.")
 
@@ -86,7 +83,7 @@ async def in_process(body: bytes) -> dict[str, Any]:
 
 def _results(request: EvaluateRequest) -> dict[str, Any]:
     qrels = _read(request.qrels, "qrels")
-    options = request.model_dump(include=OPTIONS)
+    options = request.model_dump(include={f.name for f in dataclasses.fields(EvaluateOptions)})
     intervals = Resampling(seed=request.seed) if request.intervals else None
     results = {}
     for name, run in request.runs.items():

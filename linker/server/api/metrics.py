@@ -12,8 +12,9 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from linker.server.api.workers import SHARED
+
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
-SHARED = "PROMETHEUS_MULTIPROC_DIR"
 
 
 class ServerMetrics:

@@ -135,11 +135,7 @@ def _environment(code: str) -> Environment:
     environment.install_gettext_translations(chosen.translations, newstyle=True)  # type: ignore[attr-defined]
     environment.filters |= {name: getattr(chosen, name) for name in FILTERS}
     environment.filters["explained"] = functools.partial(explain, language=chosen)
-    environment.globals |= {
-        "static": static,
-        "address": address,
-        "verdict_names": NAMES,
-    }
+    environment.globals |= {"static": static, "address": address, "verdict_names": NAMES}
     return environment
 
 

@@ -54,10 +54,7 @@ def change(
 
 
 def _page(request: Request, opened: Opened, error: str = "") -> Response:
-    values = {
-        "settings": opened.review.settings,
-        "saved": "saved" in request.query_params,
-    }
+    values = {"settings": opened.review.settings, "saved": "saved" in request.query_params}
     return page(request, "settings.html", values, project=opened.project, error=error)
 
 

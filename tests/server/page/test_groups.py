@@ -3,6 +3,7 @@ pairs for a guarantee of precision."""
 
 import csv
 import io
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from linker.review.grouped import Grouped, Item, Story, load, save
 from linker.review.ledger import Ledger
 from linker.review.project import Project, Workspace
 from linker.scoring.groups.asking import Stratum, recall
+from linker.server.guard.tokens import Principal
 from linker.server.jobs.grouping import run
 from tests.server.page.support import form
 
@@ -191,3 +193,13 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
         (tmp_path / "groups.json").write_text(content)
         with pytest.raises(InputError, match="is not a file of groups"):
             load(tmp_path / "groups.json")
+
+
+def test_progress_is_shown_in_the_place_of_the_job(browser: TestClient, project: Project) -> None:
+    app: Any = browser.app
+    job = app.state.jobs.submit("group", {"same": ()}, Principal("page"), id_=f"group-{project.key}")
+    while not app.state.jobs.get(job.id, Principal("page")).has_ended:
+        time.sleep(0.1)
+    failed = browser.get(f"/p/{project.key}/job?task=group").text
+    assert 'aria-current="page">Groups</a>' in failed
+    assert f'href="{GROUPS}">Back' in failed
