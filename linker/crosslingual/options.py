@@ -18,7 +18,22 @@ Passages = Literal["pooled", "max", "mean", "align"]
 TopicLearning = Literal["variational", "gibbs"]
 Cardinality = Literal["one-to-one", "many-to-one", "one-to-many", "many-to-many"]  # pages to their targets
 # Suffixes of the files of links.
-TABLES, RUNS = (".csv", ".xlsx", ".jsonl"), ("", ".run", ".txt", ".trec", ".links")
+TABLES = (".csv", ".xlsx", ".jsonl")  # suffixes of tables of links; other files of links are TREC runs
+# Suffixes of files that would not open if they held a run.
+FOREIGN = (
+    ".doc",
+    ".docx",
+    ".htm",
+    ".html",
+    ".json",
+    ".md",
+    ".ods",
+    ".odt",
+    ".parquet",
+    ".pdf",
+    ".xls",
+    ".xml",
+)
 LEARN = ("auto", "cascade")  # the methods that learn
 KNOWN, CHOICE, OUTPUT, TWO = "What is known", "Which links", "Output", "Two languages"
 Languages = Annotated[str | None, Opt(
