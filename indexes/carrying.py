@@ -16,11 +16,11 @@ CROWDED = 12  # if there are this many segments, a commit also merges larger one
 
 
 class MergeLimits(NamedTuple):
-    """How large a segment can become by merging: in rows, postings or tokens."""
+    """The maximum size of a merged segment, in rows, postings or tokens."""
 
-    small: int  # in a commit
-    built: int  # in a commit during a build, which has no readers
-    most: int  # in the background
+    small: int  # if a commit merges
+    built: int  # if a commit merges during a build, when nobody reads the index
+    most: int  # if the background merges
 
 
 ROWS = MergeLimits(1 << 13, 1 << 16, 1 << 40)

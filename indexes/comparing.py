@@ -172,7 +172,7 @@ class Axis:
         self._value = np.repeat(np.arange(len(column)), counts)
 
     def misfit(self, bound: str) -> Misfit | None:
-        """Return the values not comparable with `bound`, which no operator accepts; None if all are comparable."""
+        """Return the values that no operator can compare with `bound`; None if all are comparable."""
         fits = np.zeros(len(self._texts), dtype=bool)
         numbers = ~np.isnan(self._numbers)
         if number_of(bound) is not None:

@@ -17,7 +17,7 @@ from indexes.text.forward_index import ForwardIndex
 
 
 class GrowingIndex:
-    """A copy, `collection`, of an index whose BM25 is in one directory; documents are added to it in memory only."""
+    """A copy in memory of an index with a single BM25 index, `collection`; documents added to it are not written."""
 
     def __init__(self, collection: Collection) -> None:
         """Continue from `collection`, which stays as it is. Its documents and vectors are not copied."""

@@ -52,7 +52,7 @@ class _Block:
         return [bytes(part) for part in self._views(rows)]
 
     def texts_of(self, rows: AnyArray) -> list[str]:
-        """Return the ids of `rows` (integers [n])."""
+        """Return the ids of `rows` (integers [n]) as strings."""
         return [str(part, "utf-8") for part in self._views(rows)]
 
     def _views(self, rows: AnyArray) -> list[memoryview]:

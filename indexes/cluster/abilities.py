@@ -55,6 +55,6 @@ def vectors_of(address: Address, asked: str) -> str:
     by = abilities_of(address)
     if asked not in by.vectors:
         raise IndexesError(
-            f"{address} does not support the vectors {asked!r}: choose one of {', '.join(sorted(by.vectors))}"
+            f"{address} does not support vectors of the kind {asked!r}: choose one of {', '.join(sorted(by.vectors))}"
         )
     return by.vectors[asked]

@@ -50,7 +50,7 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether searches are being refused (a trial may be due)."""
+        """Whether searches are being refused; true as well if a trial request is due."""
         return self._failures >= self._settings.failures
 
     def search_rows(

@@ -23,7 +23,7 @@ Query = Mapping[str, Any]
 
 
 class PagedSearch:
-    """Base of both retrievers: reads results page by page; `numbers` turns hits into rows."""
+    """Base class of the retrievers for texts and vectors: reads results page by page; `numbers` maps hits to rows."""
 
     def __init__(self, index: ClusterIndex, numbers: Numbers) -> None:
         self.index, self._numbers = index, numbers

@@ -136,7 +136,7 @@ class IndexReads(Connection):
         return out
 
     def sample(self, size: int, seed: int) -> list[dict[str, Any]]:
-        """Return random documents, each with its `_id`, `_version` and `_source`, reproducibly by `seed`."""
+        """Return random documents, each with its `_id`, `_version` and `_source`; the same for the same `seed`."""
         query = {"function_score": {"random_score": {"seed": seed, "field": "stamp"}}}
         with self.errors():
             answer = self.patient.search(

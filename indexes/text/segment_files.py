@@ -29,11 +29,11 @@ class RowSegment(Protocol):
 
     @property
     def first(self) -> int:
-        """The number of its first row."""
+        """The row number of the segment's first document."""
 
     @property
     def documents(self) -> int:
-        """Its number of rows."""
+        """The number of documents in the segment."""
 
     @property
     def size(self) -> int:

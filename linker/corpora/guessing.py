@@ -109,7 +109,7 @@ def guessed(path: Path, columns: Columns) -> Columns | None:
 
 
 def or_guessed(path: Path, columns: Columns, read: Callable[[Columns], Records]) -> Records:
-    """Yield the records that `read` returns for `columns`; if the file lacks some of these, for those `guessed`."""
+    """Yield what `read` returns for `columns` or, if the file lacks some of them, for the columns that are guessed."""
     records, found = read(columns), None
     try:
         first = next(records, None)

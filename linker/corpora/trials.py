@@ -1,4 +1,4 @@
-"""Look into a file before it is indexed: its apparent content, and the result of reading it."""
+"""Preview a file before it is indexed: what it seems to contain, and the result of reading it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Trial:
 
 
 def trial(path: Path, columns: Columns, most: int = 5000) -> Trial:
-    """Read a file as an index would, up to `most` records. Raises InputError like `read_corpus`."""
+    """Read the first `most` records of a file as indexing would. Raises InputError like `read_corpus`."""
     records = read_corpus(path, columns)
     found = list(itertools.islice(records, most))
     documents = [record for record in found if isinstance(record, Document)]

@@ -22,14 +22,16 @@ class StarConfig:
     # "sigmoid" keeps α strictly between 1 and 2; "clamped", Danovitch's form, clips α to this range after each update.
     alpha_form: Literal["sigmoid", "clamped"] = "sigmoid"
     token_key: bool = True  # from the second layer on, a token also attends to its own word vector
-    first_token_key: bool = False  # in the first layer too, where it repeats the token itself
+    first_token_key: bool = (
+        False  # in the first layer, too, although the token itself is its word vector there
+    )
     # Residual attention whose output projection starts at zero, so that training starts at the mean of the vectors.
     residual: bool = False
     # Queries and keys come from normalised vectors: the mean of many vectors is too short to discriminate.
     pre_norm: bool = False
     layer_norm: bool = False
     leaky_relu: bool = False
-    # κ: before training, the relay prefers tokens unlike the mean; its heads share out `dim`. None: off.
+    # κ: before training, the relay prefers tokens unlike the mean; `dim` is divided among its heads. None: off.
     contrast: float | None = None
     max_weight: float | None = None  # initial weight of the max pool (learned); None: the paper's fixed 1
     key_inputs: bool = False  # the relay also scores a token by its idf, count and first position

@@ -156,7 +156,7 @@ def _session(folder: Path) -> tuple[Any, str | None]:
 
 @functools.cache
 def _limit_memory() -> None:
-    """Make all sessions in this process allocate their values from one pool of `MEMORY` bytes."""
+    """Make all sessions in this process allocate their tensors from one pool of `MEMORY` bytes."""
     import onnxruntime as library
 
     kind = library.OrtAllocatorType.ORT_ARENA_ALLOCATOR

@@ -42,7 +42,7 @@ class Arriving:
     Documents are numbered in order of arrival. A group is compared again with the documents that may join it, and with
     the groups to which these belong (correlation clustering is independent in each connected component). Without judged
     pairs, the result is the same as if all documents were grouped at once, except that earlier comparisons used the
-    term weights of their time.
+    term weights as they were then.
     """
 
     def __init__(

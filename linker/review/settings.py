@@ -19,8 +19,9 @@ KINDS: dict[str, tuple[type, ...]] = {
     "target": (int, float), "rule_options": (dict,), "until": (int,), "per_seed": (bool,), "double": (bool,),
     "audit": (int,), "where": (list, tuple), "seed": (int,), "threshold": (int, float), "score": (int, float),
 }  # fmt: skip
-FEWEST = 10  # minimum number of seeds for pairs: fewer may be about one story without sharing a word
-SEEDS, DOCUMENTS, CHARACTERS = 40, 1000, 3000  # maximum seeds, documents and characters of each examined
+# The minimum number of seeds to suggest pairs: fewer may all be about one story and yet share no words.
+FEWEST = 10
+SEEDS, DOCUMENTS, CHARACTERS = 40, 1000, 3000  # at most this many are examined; characters: of each text
 TOP = 0.01  # share of the documents that count as a seed's nearest, at most ten
 SHARED = 0.045  # minimum mean overlap of the nearest documents of two seeds in a topic; 0.01 by chance
 OFTEN = 0.1  # a word in more than this share of the documents is not informative

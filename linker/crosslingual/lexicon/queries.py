@@ -25,8 +25,8 @@ from linker.engine.engine import Engine
 from linker.engine.lexicons import QueryLexicon
 from linker.scoring.pairs.words import CHARACTER_OR_WORD
 
-DICTIONARY = 1e6  # weight of a dictionary's word pairs; links choose among them, and add words that it lacks
-WORDS = 200_000  # maximum words that identify the language
+DICTIONARY = 1e6  # weight of a dictionary's word pairs; links rank them, and add words that it lacks
+WORDS = 200_000  # maximum number of words that identify the language
 LEAST = 0.5  # minimum change in a language's log odds for a word to be stored
 ASKED = 100  # linked texts on which the index's encoder is tested
 BEGINNING = 300  # characters of each of these texts

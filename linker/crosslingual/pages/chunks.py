@@ -13,7 +13,7 @@ from indexes.cores import cores
 S = TypeVar("S")
 T = TypeVar("T")
 CHUNK = 2000  # texts given to a process at a time
-MANY = 20_000  # minimum texts; starting the processes costs as much as a few thousand texts
+MANY = 20_000  # minimum number of texts to start processes, which costs as much as a few thousand texts
 AHEAD = 2  # queued chunks per process
 _functions: list[Callable[[Sequence[str]], Any]] = []  # in a worker process: the function it computes
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from indexes.dtypes import BoolArray, Float32Array, Int64Array
 
-NEAREST = 4  # neighbours in the margin
+NEAREST = 4  # number of nearest neighbours whose scores are averaged in the margin
 
 
 @dataclass(frozen=True, eq=False)

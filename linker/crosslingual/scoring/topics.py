@@ -59,7 +59,10 @@ def fit_topics(
     rounds: int = 40,
     seed: int = 0,
 ) -> PolylingualTopics:
-    """Return `size` topics learned from linked pages: `pages[l]` CSR counts [n, v_l], row i of all languages linked."""
+    """Return `size` topics learned from linked pages.
+
+    `pages[l]` holds the counts of the terms of language l (CSR, [n, v_l]); row i is the same page in every language.
+    """
     rng = np.random.default_rng(seed)
     alpha = alpha_sum / size
     cells = [p.tocoo() for p in pages]

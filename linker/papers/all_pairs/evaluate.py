@@ -231,7 +231,7 @@ def _precisions(scores: FloatArray, counts: _PairCounts, group: Int64Array) -> F
 def _negatives_below(
     scores: FloatArray, counts: _PairCounts, group: Int64Array, links: Int64Array, total: int
 ) -> Float64Array:
-    """Return per link how many unlinked pairs score lower; a tie counts as one half."""
+    """Return, for each link, how many unlinked pairs score lower; a tie counts as one half."""
     below, upto = _rank_among(scores, group, ascending=True)
     less = (total - counts.upto) - below
     not_more = (total - counts.above) - upto

@@ -21,7 +21,9 @@ TOP = 2  # neighbours of each article
 
 
 def event_pairs(pairs: Sequence[NewsPair], encoder: Siamese, top: int = TOP) -> list[NewsPair]:
-    """Return pairs with score 1 if they report one event (human score ≤ SAME_EVENT), else 4, as nearest neighbours.
+    """Return each article with its `top` nearest neighbours, scored 1 if both report one event, else 4.
+
+    Two articles report one event if people scored them at most SAME_EVENT.
 
     Raises InputError if a pair has no score, or if none or all of them report one event.
     """

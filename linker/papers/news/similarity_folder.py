@@ -53,7 +53,7 @@ def save(model: NewsSimilarity, folder: Path, notes: str = "") -> None:
 def load(
     folder: Path, *, recogniser: Recogniser | None = None, encoder: Encoder | None = None
 ) -> NewsSimilarity:
-    """Read a model that `save` wrote. `recogniser` and `encoder` replace those it names. Raises InputError."""
+    """Read a model that `save` wrote. `recogniser` and `encoder` override those of the model. Raises InputError."""
     settings = read_settings(folder, [FORMAT], "linker similarity train")
     config = configured(SimilarityConfig, settings.get("config"), folder / CONFIG)
     kinds, fingerprint = _texts(settings.get("kinds"), folder / CONFIG), settings.get("encoder")

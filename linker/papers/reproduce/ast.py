@@ -41,7 +41,7 @@ MODELS = {
     "ast-cosine": "AST, attention by cosine",
 }
 LAST = ("encoder.pooling=last", "encoder.projection=0")
-HEADS = "encoder.head_dim={head}"  # the heads share the word vectors' dimensions
+HEADS = "encoder.head_dim={head}"  # the word vectors' dimensions are divided among the heads
 # Models that differ from all built-in configurations: the configuration to start from, and the changes.
 FORMS = {
     "gru-author": ("gru", (*LAST, "encoder.hidden={dim}")),

@@ -228,7 +228,7 @@ class Bench:
         return made
 
     def kinds(self) -> list[System]:
-        """Return the kinds of test pairs as rows, with the errors of the preset `recommended` in them."""
+        """Return one row for each kind of test pair, with the error of the preset `recommended` on that kind."""
 
         def row(name: str, chosen: Callable[[], BoolArray]) -> System:
             def run(seed: int) -> Outcome:

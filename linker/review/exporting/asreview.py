@@ -71,7 +71,7 @@ class Labelled:
 
     @property
     def added(self) -> tuple[int | None, str, str, str]:
-        """The values of the columns ADDED."""
+        """The values of the columns listed in `ADDED`."""
         if (judgement := self.judgement) is None:
             return None, "", "", ""
         time = _seconds(judgement.time)

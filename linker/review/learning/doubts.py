@@ -121,7 +121,7 @@ def probabilities(votes: Float64Array, scores: Float64Array) -> Float64Array:
 
 
 def _fitted(scores: Float64Array, p: Float64Array) -> Float64Array:
-    """Return the log odds of relevance by the scores, linear in them and fitted to probabilities p.
+    """Return the log odds of relevance as a linear function of the scores, fitted to probabilities p.
 
     A document counts as relevant with weight p and as irrelevant with weight 1 − p, after Platt's correction (1999),
     which keeps both away from 0 and 1.

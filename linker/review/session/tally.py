@@ -37,7 +37,7 @@ def counting(
 
 
 class Prefix(Sequence[int]):
-    """The current content of an append-only list, without later numbers and without a copy."""
+    """A view of an append-only list as it is now: it does not show what is appended later, and copies nothing."""
 
     def __init__(self, numbers: list[int]) -> None:
         self._numbers, self._count = numbers, len(numbers)

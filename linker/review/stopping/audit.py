@@ -7,14 +7,14 @@ import math
 from linker.review.interface import AUDITED, RANDOM, Read
 from linker.review.stopping.evidence import BLOCK, FRONT, HALF, Bets
 
-DOUBT = 0.1  # p-value below which the finds contradict the assumption of the certificate by order
+DOUBT = 0.1  # p-value below which relevant documents contradict the assumption of `by_order`
 
 
 class Audit:
     """Audits of unread documents, one after another, and the bound from these and all other random reads.
 
-    An audit ends with its first find or after `size` documents. Judgements from the queue may come in between. The
-    bounds are updated after every random read, but in an audit only at its end. With `by_order`, half of an audit's
+    An audit ends with its first relevant document or after `size` documents. Judgements from the queue may come in
+    between. The bounds are updated after every random read, but in an audit only at its end. With `by_order`, half of an audit's
     documents come from the front, the top of the order (see `Bets`).
     """
 
@@ -26,9 +26,9 @@ class Audit:
         self.total_by_order: int | None = None  # like `total`, from `order_evidence`
         # numbers of audited documents, and of relevant ones among them: from the front, and from all unread ones
         self.front, self.anywhere = [0, 0], [0, 0]
-        self._front_before = 0  # documents from the front in the audits before the last one
+        self._front_before = 0  # documents from the front in all audits before the latest one
         self.count = 0  # audits begun
-        self.drawn = 0  # documents drawn in the last audit
+        self.drawn = 0  # documents drawn in the latest audit
         self.passed = not size  # whether the last finished audit found no relevant document
         self.total: int | None = None  # upper bound on relevant documents, read and unread
         self.ended = 0  # documents of all audits up to the last finished one

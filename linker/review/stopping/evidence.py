@@ -35,9 +35,10 @@ class Streak:
     share: float = 1.0
 
     def bet(self, total: int, kept: float) -> float:
-        """Return the logarithm of a bet on no relevant document so far, assuming that `total` are relevant in all.
+        """Return the log capital of a bet against `total` relevant documents in all, if none was found so far.
 
-        An irrelevant one, of probability ≤ 1 − q, multiplies it by (1 − kept q) / (1 − q), a relevant one by `kept`.
+        With q, the probability that the next one is relevant (at least, under this hypothesis), an irrelevant document
+        multiplies the capital by (1 − kept q) / (1 − q), a relevant one by `kept`.
         """
         relevant = math.ceil(self.share * max(total - self.found, 0))
         if relevant > self.unread - self.reads:

@@ -15,8 +15,8 @@ import math
 from linker.review.interface import Read, TotalEstimate
 
 LEAST = 5  # minimum number of documents found for an estimate
-POWER = 3  # the i-th read weighs i ** POWER: what counts is the last quarter or so
-# Coefficients at these quantiles: constant, log odds of a find, and logarithm of the number found.
+POWER = 3  # the i-th read weighs i ** POWER, so roughly the last quarter of the reads dominates
+# Coefficients at these quantiles: constant, log odds that a document read is relevant, log of the number found.
 QUANTILES = {0.05: (0.656, 0.458, -0.827), 0.5: (2.516, 0.619, -0.826), 0.95: (4.735, 0.725, -1.019)}
 
 

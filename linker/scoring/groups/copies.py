@@ -14,7 +14,7 @@ from linker.scoring.pairs.words import CHARACTER_OR_WORD
 THRESHOLD = 0.7  # minimum Jaccard similarity of the shingles of two copies
 SHINGLE = 3  # words per shingle
 
-# Irrelevant differences between a post and its copies: retweet mark, addresses, mentions.
+# Differences between a post and its copies that do not count: retweet marks, URLs and mentions.
 _FRAME = re.compile(r"^\s*(?:rt|via)\s+@\w+\s*:?|https?://\S+|@\w+|…", re.IGNORECASE)
 
 

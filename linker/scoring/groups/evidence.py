@@ -200,9 +200,9 @@ class PairModel:
     """P(same story) of a pair: a logistic regression on the evidence `names` for each kind of pair.
 
     `weights` float64 [3, names + 1]: for two short texts (posts), one (a post and an article) and none; the last of
-    each is the offset. Inputs are standardised by `centre` and `scale`. For pairs in two languages (`adapted`),
-    `across` has the weights of the leads and the offset, and `share` the share of same-story pairs in the data they
-    were learned from.
+    each is the offset. Inputs are standardised by `centre` and `scale`. For pairs in two languages (see
+    `adapted`), `across` has the weights of the leads (see `leads`), then the offset, and `share` is the share of
+    same-story pairs in the data from which they were learned.
     """
 
     names: tuple[str, ...]

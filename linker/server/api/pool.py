@@ -57,7 +57,9 @@ class FairPool:
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._threads, self._share = threads, max(1, threads - 1)
         self.waiting = waiting
-        self._queues: OrderedDict[str, deque[_Call]] = OrderedDict()  # the owner served last is last
+        self._queues: OrderedDict[str, deque[_Call]] = (
+            OrderedDict()
+        )  # the most recently served owner is at the end
         self._held: Counter[str] = Counter()  # number of running or waiting calls per owner
         self._running: Counter[str] = Counter()
 

@@ -35,7 +35,7 @@ FOLLOW = 1.0  # seconds between two checks for new commits
 # limits of a small search, which is batched with others
 SMALL_TEXTS, SMALL_CHARACTERS, SMALL_K = 8, 20_000, 100
 HEAVY_THREADS = 2  # no owner gets both threads
-# texts per part of a larger search, after which others get a turn: usually, and with a calibration or a ranker
+# After this many texts, a larger search yields to others: by default, and with a calibration or a ranker.
 PART, CALIBRATED_PART = 16, 200
 
 

@@ -164,7 +164,7 @@ class Tools:
         days: Annotated[float | None, argument(GroupOptions, "days")] = None,
         most: Annotated[int, Field(ge=1, le=1000, description="How many groups to return.")] = 50,
     ) -> GroupAnswer:
-        """Return groups of documents of an index about the same story, with near copies: the largest groups first."""
+        """Return groups of documents about the same story, near copies included, the largest groups first."""
         name = self._indexes.name(index)
         found = self._indexes.engine(name).group(days=days)
         largest = sorted(found.groups, key=lambda group: (-len(group.ids), group.number))[:most]

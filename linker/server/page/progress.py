@@ -64,7 +64,7 @@ class Pace:
 def curve(found: Sequence[int], most: int | None, language: ReaderLanguage) -> DrawnCurve:
     """Return the plot of how many relevant documents had been `found` after each document read.
 
-    `most`: the largest number of relevant documents that the certificate allows, if there is one.
+    `most`: the certified upper bound on the number of relevant documents; None without a certificate.
     """
     reads = len(found)
     x_ticks, right = _ticks(reads)

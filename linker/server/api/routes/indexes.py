@@ -270,7 +270,7 @@ def _folder(service: Service) -> Path:
     if config.jobs_folder is not None:
         raise ProblemError(
             409,
-            "only a server of one process creates and deletes indexes: leave out --workers",
+            "only a server with a single process can create and delete indexes: leave out --workers",
             "several-workers",
         )
     if (folder := config.folder) is None:
