@@ -14,8 +14,8 @@ class Audit:
     """Audits of unread documents, one after another, and the bound from these and all other random reads.
 
     An audit ends with its first relevant document or after `size` documents. Judgements from the queue may come in
-    between. The bounds are updated after every random read, but in an audit only at its end. With `by_order`, half of an audit's
-    documents come from the front, the top of the order (see `Bets`).
+    between. The bounds are updated after every random read, but in an audit only at its end. With `by_order`, half
+    of an audit's documents come from the front, the top of the order (see `Bets`).
     """
 
     def __init__(self, size: int, alpha: float, target: float, *, by_order: bool = False) -> None:
