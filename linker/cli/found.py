@@ -41,7 +41,7 @@ FORMER = {  # flags of 0.2 that have another meaning elsewhere, by command; they
 
 
 class Command(TyperCommand):
-    """A command that refuses to overwrite its input files; folders are left to each command, which has its own rules."""
+    """A command that refuses to overwrite its input files; each command has its own rules for folders."""
 
     def headings(self, ctx: Any) -> dict[str, list[tuple[str, str]]]:
         """Return the help entries of arguments and options by heading; those without a heading come first."""

@@ -1,7 +1,7 @@
 """Read dates in the formats of spreadsheets and exports, and convert them to ISO 8601.
 
-A format is a pattern of `strptime`, or ISO, UNIX or UNIX_MS; several formats, separated by |, describe a column that mixes
-them.
+A format is a pattern of `strptime`, or ISO, UNIX or UNIX_MS; several formats, separated by |, describe a column that
+mixes them.
 """
 
 from __future__ import annotations

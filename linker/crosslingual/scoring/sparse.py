@@ -25,7 +25,7 @@ Floats = npt.NDArray[np.floating]
 
 
 def times(left: sp.csr_array, right: sp.csr_array | sp.csc_array) -> sp.csr_array:
-    """Return `left` [n, d] · `right` [d, m], float32 CSR; many rows are divided among threads, since scipy uses only one.
+    """Return `left` [n, d] · `right` [d, m], float32 CSR; many rows are divided among threads: scipy uses only one.
 
     The arrays have room for every pair of matching values, but the system allocates memory only for the part that is
     written; joining the parts of a product in other arrays would take twice the memory.

@@ -1,7 +1,7 @@
 """The Cross-BERT-GRU (the G methods) on data sets of STS-2012 and the Arabic pairs of STS-2017, next to our scorers.
 
 Reads the tasks' own files, STS.input.MSRpar.txt and STS.gs.MSRpar.txt in folders whose names contain "train" and
-"test", and STS.input.track1.ar-ar.txt with its STS.gs file; if they are missing, sts/msrpar-train.jsonl.gz and the like.
+"test", and STS.input.track1.ar-ar.txt with its STS.gs file; if they are missing, sts/msrpar-train.jsonl.gz etc.
 """
 
 from __future__ import annotations
