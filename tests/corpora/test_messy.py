@@ -106,7 +106,7 @@ def test_content_counts_not_the_suffix(tmp_path: Path) -> None:
     assert texts(tmp_path / "book.csv", Columns()) == ["the river"]
     (tmp_path / "old.csv").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600))
     for read in (preview, lambda p: list(read_corpus(p))):
-        with pytest.raises(InputError, match=r"old Excel \(\.xls\).*save it as \.xlsx"):
+        with pytest.raises(InputError, match=r"old Excel workbook \(\.xls\).*save it as \.xlsx"):
             read(tmp_path / "old.csv")
 
 

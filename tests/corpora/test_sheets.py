@@ -179,7 +179,7 @@ def test_a_workbook(tmp_path: Path) -> None:
     metadata = {"n": 1.5, "when": when.isoformat(), "day": "2026-03-02", "ok": True}
     assert first == Document("17", "Água", "", metadata)
     assert [(r.line, r.reason.split(":")[0]) for r in others if isinstance(r, BadLine)] == [
-        (5, "id 'b 2' holds white space or control characters"),
+        (5, "id 'b 2' holds white space or control characters, which no column of a TREC file can hold"),
         (6, "8 fields, expected 7"),
         (7, "no text"),
     ]

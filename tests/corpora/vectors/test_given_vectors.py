@@ -252,7 +252,7 @@ def test_documents_are_added_with_their_vectors(folder: Path) -> None:
     invoke("index", "add", folder / "index", folder / "more.jsonl", *given)
     assert engine.search(vectors=-new, k=1).hits[0].ids == ("m1",)
     np.save(folder / "more.npy", np.ones((1, 3)))
-    assert "have 12" in refused("index", "add", folder / "index", folder / "more.jsonl", *given, "--replace")
+    assert "needs 12" in refused("index", "add", folder / "index", folder / "more.jsonl", *given, "--replace")
 
 
 def test_ids_that_are_missing_repeated_or_unknown_are_named(folder: Path) -> None:
@@ -320,7 +320,9 @@ def test_search_writes_a_run_for_query_vectors(folder: Path) -> None:
     assert list(json.loads(named.stdout)) == ["a", "b", "c", "d"]
     (folder / "qids.txt").write_text("a\nb")
     wrong = ("--query-vectors", folder / "q.npy", "--query-ids", folder / "qids.txt")
-    assert "2 ids for 4 query vectors" in refused("search", folder / "index", *wrong)
+    assert "expected 4 different ids, one per query vector, got 2" in refused(
+        "search", folder / "index", *wrong
+    )
     (folder / "q.jsonl").write_text('{"id": "t", "text": "word7"}')
     np.save(folder / "one.npy", VECTORS[7])
     both = ("--queries", folder / "q.jsonl", "--query-vectors", folder / "one.npy")

@@ -305,7 +305,7 @@ def test_verification_finds_what_is_wrong_and_nothing_else(make: Make, tmp_path:
     assert "1 documents have no vector" in wrong
     assert "1 documents have no near" in wrong
     assert "document 'd3' is not found by its own terms" in wrong
-    assert "document 'd4' has another id or stamp" in wrong
+    assert "document 'd4' is stored under another id or version" in wrong
     assert len(wrong.splitlines()) == 4
     assert linker("index", "verify", str(remote(engine)), check=1).stdout.count("damaged: ") == 4
 

@@ -220,6 +220,6 @@ def test_kinds_of_vectors_are_those_of_the_server() -> None:
     assert vectors_of(NEWS, "auto") == vectors_of(NEWS, "hnsw") == "elastic-hnsw"
     assert vectors_of(NEWS, "flat") == "elastic-flat"
     with pytest.raises(
-        IndexesError, match="does not support the vectors 'pq': choose one of auto, elastic-flat"
+        IndexesError, match="does not support vectors of the kind 'pq': choose one of auto, elastic-flat"
     ):
         vectors_of(NEWS, "pq")
