@@ -59,7 +59,7 @@ def sparsity(encoder: TextEncoder, ids: Sequence[Sequence[int]]) -> dict[str, li
 
 
 def zeros_and_places(weights: Tensor, inside: Tensor) -> tuple[Tensor, int]:
-    """Return how many of each head's weights are exactly zero, int64 [h], and how many weights a head has.
+    """Return how many of each head's weights are exactly zero, int64 [h], and the number of weights of one head.
 
     `weights` [..., h]; `inside`, bool, broadcastable to `weights`, is False at positions that do not count.
     """

@@ -86,7 +86,7 @@ class ThreeWay(Verifier):
 
     def right_odds(self, features: Float64Array) -> Float64Array:
         """Return the log odds [n] that the first candidates of linked pages with `features` [n, f] are right."""
-        return np.asarray(super().right_odds(features) + np.logaddexp(0, -super().odds(features)))
+        return np.asarray(super().right_odds(features) + np.logaddexp(-super().odds(features), 0))
 
 
 def names_of(ranker: LinearRanker) -> tuple[str, ...]:

@@ -89,7 +89,7 @@ def test_an_exact_index_has_nothing_to_tune() -> None:
         with pytest.raises(IndexesError, match="searches exactly"):
             recall.measure(index, cluster(3), 5)
     for target in (0.0, 1.1):
-        with pytest.raises(InputError, match="between 0 and 1"):
+        with pytest.raises(InputError, match="greater than 0 and at most 1"):
             tune_recall(filled("flat"), target, 5)
     with pytest.raises(InputError, match="no queries"):
         tune_recall(filled("flat"), 0.9, 5, cluster(0))
