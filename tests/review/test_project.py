@@ -54,7 +54,7 @@ def test_an_index_in_the_folder_is_a_review_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "  ", "x" * 81, "a\nb\0"])
 def test_a_name_that_cannot_be_used_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match="1 to 80 characters"):
+    with pytest.raises(InputError, match="1 to 80 printable characters"):
         Workspace(tmp_path).create(name)
 
 
