@@ -166,20 +166,24 @@ def write_all(address: str, number: int, rounds: int) -> None:
 
 def test_processes_write_at_the_same_time(make: Make) -> None:
     engine = make("none")
+    # If both found them absent, one would be refused.
+    with RemoteWriter.change(remote(engine)) as writer:
+        writer.add([Document(f"d{n}", "first") for n in range(20)], None)
+        writer.commit()
     context = multiprocessing.get_context("spawn")
     writers = [
         context.Process(target=write_all, args=(str(remote(engine)), number, TURNS)) for number in range(2)
     ]
-    for writer in writers:
-        writer.start()
+    for process in writers:
+        process.start()
     seen = set()
-    while any(writer.is_alive() for writer in writers):
+    while any(process.is_alive() for process in writers):
         seen.add(len(engine.search("own", 100).hits[0]))
         with RemoteWriter.change(remote(engine)) as other:
             other.commit()
-    for writer in writers:
-        writer.join()
-        assert writer.exitcode == 0
+    for process in writers:
+        process.join()
+        assert process.exitcode == 0
     assert {f"w{number}-{turn}" for number in range(2) for turn in range(TURNS)} | {
         f"d{n}" for n in range(20)
     } == {d.id for d in engine.documents()}
