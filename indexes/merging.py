@@ -179,7 +179,7 @@ def _merged_text(subfolder: str, segments: Sequence[Any], kind: ModuleType, fold
 
 def _commit(directory: Path, made: _Merge, now: Open, publish: Publish) -> bool:
     """Commit a merge over the last generation; return whether it still applies."""
-    # This raises if there is no index any more; otherwise, locking would leave a lock file behind.
+    # This raises if the index no longer exists; otherwise, locking would leave a lock file behind.
     manifests.load(directory)
     with storage.write_lock(directory, WAIT):
         old = manifests.load(directory)

@@ -4,8 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from indexes.interface import IndexesError
+from linker.cli.found import Commands
 from linker.engine import building
 from linker.training import ready
 from tests.helpers import ROOT, linker, write_corpus
@@ -30,6 +33,15 @@ def test_help_fits_a_terminal_and_a_bare_command_is_no_error(
     shown = linker().stdout
     assert shown.index("Search and judge:") < shown.index("  serve ") < shown.index("Link and group:")
     assert "Of other packages:" not in shown, "a command has no heading"
+
+
+def test_a_hidden_command_is_not_listed() -> None:
+    app = typer.Typer(cls=Commands, rich_markup_mode=None)
+    app.command("theirs")(lambda: None)
+    app.command("secret", hidden=True)(lambda: None)
+    shown = CliRunner().invoke(app, ["--help"]).output
+    assert "  serve " in shown and "secret" not in shown
+    assert shown.index("Of other packages:") < shown.index("  theirs ")
 
 
 def test_a_text_needs_no_option_and_a_mistake_is_a_line(index: Path, tmp_path: Path) -> None:

@@ -111,18 +111,14 @@ class Commands(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands with their summaries by headings, all summaries in one column."""
-        names = self.list_commands(ctx)
-        widest = max(map(len, names))
-        heading_of = {name: heading for heading, of in HEADINGS.items() for name in of}
-        for heading, group in groupby(names, lambda name: heading_of.get(name, "Of other packages")):
+        known = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        shown = {name: command for name, command in known.items() if command and not command.hidden}
+        widest = max(map(len, shown))
+        heading_of = {name: heading for heading, names in HEADINGS.items() for name in names}
+        for heading, group in groupby(shown, lambda name: heading_of.get(name, "Of other packages")):
             with formatter.section(heading):
-                found = ((name, self.get_command(ctx, name)) for name in group)
-                rows = [
-                    (f"{name:{widest}}", one.get_short_help_str(formatter.width))
-                    for name, one in found
-                    if one
-                ]
-                formatter.write_dl(rows)
+                width = formatter.width
+                formatter.write_dl([(f"{n:{widest}}", shown[n].get_short_help_str(width)) for n in group])
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command by its name; None if there is none."""

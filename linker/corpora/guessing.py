@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -64,9 +64,7 @@ def in_header(path: Path, columns: Columns) -> Columns:
         return columns
     if kind == "jsonl":
         fields = set(next(json_objects(path, columns.encoding), ()))
-        lacks = fields and any(names and not fields & set(names) for names in (columns.ids, columns.texts))
-        found = guessed(path, columns) if lacks else None
-        return found or columns
+        return (guessed(path, columns) if fields and _lacks(columns, fields) else None) or columns
     encoding = None if kind == "xlsx" else columns.encoding or guess_encoding(path)
     delimiter = columns.delimiter
     if kind == "csv" and encoding:
@@ -100,12 +98,11 @@ def guessed(path: Path, columns: Columns) -> Columns | None:
     known: dict[Role, Sequence[str]] = {"id": columns.ids, "text": columns.texts, "title": ("title",)}
     for role, names in known.items():
         free = columns.usual or getattr(columns, role) == getattr(Columns(), role)
-        if free and names and not set(names) & set(seen.columns):
+        if free and names and set(names).isdisjoint(seen.columns):
             roles[role] = getattr(guess, role)
     found = replace(columns, **roles, header_row=guess.header_row or columns.header_row)
-    lacks = any(names and not set(names) & set(seen.columns) for names in (found.ids, found.texts))
     is_record = "text" in roles and _is_record(guess.text, [row.get(guess.text, "") for row in seen.rows])
-    return None if lacks or is_record or found == columns else found
+    return None if _lacks(found, seen.columns) or is_record or found == columns else found
 
 
 def or_guessed(path: Path, columns: Columns, read: Callable[[Columns], Records]) -> Records:
@@ -124,6 +121,11 @@ def or_guessed(path: Path, columns: Columns, read: Callable[[Columns], Records])
             yield from records
     if found:
         yield from read(found)
+
+
+def _lacks(columns: Columns, present: Collection[str]) -> bool:
+    """Return whether no name for the ids, or none for the texts, is among the columns of a file."""
+    return any(names and set(names).isdisjoint(present) for names in (columns.ids, columns.texts))
 
 
 def _is_record(name: str, texts: Sequence[str]) -> bool:
