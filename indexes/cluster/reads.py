@@ -35,10 +35,13 @@ class IndexReads(Connection):
         found = (doc for doc in docs if doc.get("found"))
         return {int(doc["_id"]): doc["_source"] | {"terms": mapping.terms_of(doc)} for doc in found}
 
-    def versions(self, ids: Sequence[str]) -> dict[str, int]:
-        """Return the stamp of each existing id in `ids`, as last written, even if searches do not see it yet."""
+    def versions(self, ids: Sequence[str], seconds: float | None = None) -> dict[str, int]:
+        """Return the stamp of each existing id in `ids`, as last written, even if searches do not see it yet.
+
+        `seconds` is how long to wait for a shard that does not answer (default: as for a search).
+        """
         found: dict[str, int] = {}
-        for docs, part in self._read(ids, source=False):
+        for docs, part in self._read(ids, source=False, seconds=seconds):
             found |= {id_: doc["_version"] for id_, doc in zip(part, docs, strict=True) if doc.get("found")}
         return found
 
@@ -50,11 +53,11 @@ class IndexReads(Connection):
         return found
 
     def _read(
-        self, ids: Sequence[str], *, source: bool
+        self, ids: Sequence[str], *, source: bool, seconds: float | None = None
     ) -> Iterator[tuple[list[dict[str, Any]], Sequence[str]]]:
         for start in range(0, len(ids), BATCH):
             part = ids[start : start + BATCH]
-            yield self._asking.patiently(functools.partial(self._documents, part, source)), part
+            yield self._asking.patiently(functools.partial(self._documents, part, source), seconds), part
 
     def _documents(self, ids: Sequence[str], source: bool) -> list[dict[str, Any]]:
         """Return the server's result for each id. Raises PassingError if it cannot say whether a document exists."""

@@ -38,6 +38,7 @@ from indexes.text.parameters import Bm25Parameters
 
 PATIENCE = BulkSettings().patience  # seconds for which a build waits for a server that is down
 PAUSE = 1.0  # seconds between tries
+STARTING = 10.0  # seconds for which any writer waits for shards to start, as they do right after a rebuild
 
 T = TypeVar("T")
 
@@ -122,7 +123,7 @@ class RemoteWriter(AnyWriter):
         """Return which of `ids` are in the index; documents that a build sent after its last commit do not count."""
         asked = [id_ for id_ in ids if id_ not in self._sent and id_ not in self._outdated]
         before = self._committed or np.inf
-        versions = self._waiting(lambda: self._index.versions(asked))
+        versions = self._waiting(lambda: self._index.versions(asked, STARTING))
         found = {id_ for id_, version in versions.items() if version < before}
         self._absent = {*asked} - found
         return found | (self._sent & {*ids})
