@@ -63,7 +63,7 @@ def test_two_dumps_become_the_shared_task(wikis: dict[str, tuple[Path, Path]], t
 
 def test_the_command_of_the_page_works(tmp_path: Path) -> None:
     write_wikis(tmp_path, 40, length=600)
-    printed = run_page("crosslingual.md", tmp_path, r"```shell\n(linker bucc prepare.*?)```", blocks=1)
+    printed = run_page("bucc.md", tmp_path, r"```shell\n(linker bucc prepare.*?)```", blocks=1)
     assert "linked both ways     40\n" in printed
     assert '"linked_both_ways": 40' in printed
 
