@@ -174,7 +174,7 @@ class RemoteCollection:
 
     def present(self, ids: Sequence[str]) -> set[str]:
         """Return which of `ids` are in the index, as last written."""
-        return set(self.index.versions([id_ for id_ in ids if id_]))
+        return set(self.index.versions(ids))
 
     def document(self, id_: str) -> Document:
         """Return a document as last written. Raises UnknownIdError if there is none of this id."""
@@ -184,7 +184,7 @@ class RemoteCollection:
         """Return documents by id, in this order. Raises UnknownIdError naming the missing ids."""
         found = self.documents.read(ids)
         if missing := [id_ for id_ in ids if id_ not in found]:
-            raise UnknownIdError(f"not in the index (any more): {name_some(missing)}")
+            raise UnknownIdError(f"not in the index: {name_some(missing)}")
         return [found[id_] for id_ in ids]
 
     def is_last(self) -> bool:

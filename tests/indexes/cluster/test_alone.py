@@ -1,6 +1,7 @@
 """An index only on a cluster, on a real server: a directory's results, changes, many writers, faults."""
 
 import multiprocessing
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -104,8 +105,11 @@ def test_changes_are_seen_by_an_engine_that_is_open(make: Make, tmp_path: Path) 
     assert len(engine) == 50
     with pytest.raises(UnknownIdError, match="'new', 'd3'"):
         engine.delete(["new", "d4", "d3"])
-    with pytest.raises(UnknownIdError, match="'new'"):
-        engine.document("new")
+    for absent in ("new", "", "\udcff"):  # no document has an empty id, or one that is not Unicode
+        assert absent not in engine
+        for look in (engine.document, lambda id_: engine.delete([id_])):
+            with pytest.raises(UnknownIdError, match=rf"^not in the index: {re.escape(repr(absent))}"):
+                look(absent)
     assert "d4" in engine
 
 
