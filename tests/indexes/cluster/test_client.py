@@ -124,6 +124,12 @@ def test_a_partial_answer_is_no_answer(recorder: tuple[str, type[Recorder]], res
     store.close()
 
 
+def test_an_authority_is_for_https_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ca.pem").touch()
+    monkeypatch.setenv("LINKER_ELASTIC_CA", str(tmp_path / "ca.pem"))
+    connect(ElasticSettings(("http://127.0.0.1:9200",), "index")).close()
+
+
 def test_settings_that_cannot_be_used() -> None:
     for url in ("ftp://host", "host:9200", "http://", "http://me:hush@host"):
         with pytest.raises(IndexesError) as raised:
