@@ -56,6 +56,8 @@ def check_name(name: str) -> str:
     """Return `name` if it can name an index in Elasticsearch. Raises IndexesError otherwise."""
     if not NAME.fullmatch(name):
         raise IndexesError(f"{name!r} is not a valid index name: use lower-case letters, digits, '-' and '_'")
+    if generation(name):
+        raise IndexesError(f"{name!r} is a generation of an index: leave out {name[-8:]!r}")
     return name
 
 

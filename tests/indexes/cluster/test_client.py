@@ -142,6 +142,10 @@ def test_settings_that_cannot_be_used() -> None:
     for name in ("Big", "-a", "a*", "a b", "", "a.b.c", "x" * 300):
         with pytest.raises(IndexesError, match="not a valid index name"):
             check_name(name)
+    with pytest.raises(
+        IndexesError, match="'news-g000001' is a generation of an index: leave out '-g000001'"
+    ):
+        check_name("news-g000001")
     for stem in ("", "News (2024)", "ÄÖ", "a" * 500):
         assert check_name(new_name(stem)) != new_name(stem)
 
