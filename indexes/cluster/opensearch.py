@@ -256,8 +256,11 @@ def errors(settings: ElasticSettings) -> Iterator[None]:
     try:
         yield
     except TransportError as e:
+        reason = reason_of(e.info or e.error)
+        if "cluster_manager_timeout" in reason:  # Elasticsearch rejects this parameter
+            raise not_the_product(settings) from None
         if isinstance(e.status_code, int):
-            raise api_error(settings, e.status_code, reason_of(e.info or e.error)) from None
+            raise api_error(settings, e.status_code, reason) from None
         raise no_answer(settings, type(e).__name__, str(e.error)) from None
     except (OpenSearchException, ValueError):  # the answer is not a JSON object
         raise not_the_product(settings) from None

@@ -106,6 +106,7 @@ def test_settings_that_cannot_be_are_errors(tmp_path: Path, monkeypatch: pytest.
             400, b'{"error": {"type": "x", "reason": "no"}}', IndexesError,
             r"rejected a request \(400: x: no\)",
         ),
+        (400, b'{"error": "unrecognized [cluster_manager_timeout]"}', BackendUnavailableError, "is not OpenSearch"),
         (200, b"<html>", BackendUnavailableError, r"is not OpenSearch: begin its address with elastic\+ for"),
     ],
 )  # fmt: skip
