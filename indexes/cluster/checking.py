@@ -99,7 +99,7 @@ def _uncounted(index: ClusterIndex, manifest: Manifest) -> Iterator[str]:
     fields = ["id", "stamp"] + ["vector"] * bool(dim) + ["near"] * (bool(dim) and kind != "flat")
     for field in fields:
         if lacking := index.count({"bool": {"must_not": [{"exists": {"field": field}}]}}):
-            yield f"{index.name}: {lacking} documents have no {field}: build the index again"
+            yield f"{index.name}: the field {field} is missing in {lacking} of its documents: build the index again"
 
 
 def _unfound(index: ClusterIndex, manifest: Manifest, sources: Sequence[Mapping[str, Any]]) -> Iterator[str]:

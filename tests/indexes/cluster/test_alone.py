@@ -310,8 +310,8 @@ def test_verification_finds_what_is_wrong_and_nothing_else(make: Make, tmp_path:
     store.bulk.flush()
     store.refresh()
     wrong = "\n".join(check(remote(engine)).damage)
-    assert "1 documents have no vector" in wrong
-    assert "1 documents have no near" in wrong
+    assert "the field vector is missing in 1 of its documents" in wrong
+    assert "the field near is missing in 1 of its documents" in wrong
     assert "document 'd3' is not found by its own terms" in wrong
     assert "document 'd4' is stored under another id or version" in wrong
     assert len(wrong.splitlines()) == 4
