@@ -40,7 +40,7 @@ class Asking:
         self._others = client.options(max_retries=max(0, len(settings.urls) - 2))
         self._any_until = 0.0
 
-    def patiently(self, ask: Callable[[], T], seconds: float | None = None) -> T:
+    def retry(self, ask: Callable[[], T], seconds: float | None = None) -> T:
         """Return the result of `ask`, which is retried while it raises PassingError, for at most `seconds`.
 
         The default suits a search: six seconds if there are replicas; without them, no other node could answer, so

@@ -78,14 +78,14 @@ class RemoteCollection:
 
         With `after`, the id of a document, yield only those that follow it. Raises UnknownIdError if it is unknown.
         """
-        clauses, place = self._text.clauses(where), None
+        clauses, position = self._text.clauses(where), None
         if after:
             try:
-                place = [self.index.versions([after])[after], after]
+                position = [self.index.versions([after])[after], after]
             except KeyError:
                 raise UnknownIdError(f"not in the index: {name_some([after])}") from None
-        found = self.index.scan(clauses, source=True, after=place)
-        return (document_of(source, self.index.name) for _, source in found)
+        sources = self.index.scan(clauses, source=True, after=position)
+        return (document_of(source, self.index.name) for _, source in sources)
 
     def vectors_of(self, ranking: HybridIndex, rows: RowArray) -> Float32Array:
         """Return the vectors of `rows` (int64 [...]) of `ranking`, float32 [..., dim]; zeros for row −1."""
@@ -193,7 +193,7 @@ class RemoteCollection:
 
     def has_moved(self) -> bool:
         """Return whether a node knows of later settings or generations. Raises IndexesError, NoMasterError."""
-        self.index.check_led()
+        self.index.check_master()
         found = self.index.state(near=True)
         return found is not None and found != self.state
 

@@ -91,7 +91,7 @@ class Connection:
 
     def refresh(self) -> None:
         """Make written documents visible on every copy that is searched. Raises BackendUnavailableError."""
-        self._asking.patiently(self._refresh, self._bulk_settings.patience if self.settings.replicas else 0.0)
+        self._asking.retry(self._refresh, self._bulk_settings.patience if self.settings.replicas else 0.0)
 
     def _refresh(self) -> None:
         with self.errors():
@@ -123,7 +123,7 @@ class Connection:
         with self.errors():
             self._asking.ping(self.name)
 
-    def check_led(self) -> None:
+    def check_master(self) -> None:
         """Raise NoMasterError if the answering node has no master: it is cut off from most others, or in an election.
 
         Such a node goes on answering searches, with the documents that it had. Raises BackendUnavailableError.
@@ -142,7 +142,7 @@ class Connection:
 
     def count(self, query: Mapping[str, Any] | None = None) -> int:
         """Return the number of visible documents, or of those matching `query`. Raises BackendUnavailableError."""
-        return self._asking.patiently(lambda: self._count(query))
+        return self._asking.retry(lambda: self._count(query))
 
     def _count(self, query: Mapping[str, Any] | None) -> int:
         with self.errors():

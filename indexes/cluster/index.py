@@ -244,11 +244,11 @@ class ClusterIndex(IndexReads):
         """Return `state` from a node that has a master, waiting `seconds` for an election. May raise NoMasterError."""
 
         def look() -> State | None:
-            self.check_led()
+            self.check_master()
             return self.state(near=True)
 
         self._near = self.client  # use the patient client, since no search is waiting for this
-        return self._asking.patiently(look, seconds)
+        return self._asking.retry(look, seconds)
 
     def unfinished(self) -> State | None:
         """Return the generation of an unfinished build, if there is one."""

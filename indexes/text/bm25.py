@@ -229,7 +229,7 @@ class Bm25Index:
         first = sum(s.documents for s in self._segments)
         tokens, lengths = np.concatenate(self._tokens), np.concatenate(self._lengths)
         new = postings.from_tokens(first, tokens, lengths, self._vocabulary.hashes)
-        self._segments = segment_files.grown(
+        self._segments = segment_files.grow(
             self._segments, new, carrying.POSTINGS, self._directory, postings.merged, postings.write,
             building=self._building,
         )  # fmt: skip
