@@ -130,7 +130,7 @@ class ServerText:
         values = [{}] * len(ids) if metadata is None else metadata
         if not len(ids) == len(texts) == len(values):
             raise IndexesError(
-                f"expected one text and, if any, one metadata record for each of {len(ids)} ids, got {len(texts)} texts"
+                f"expected as many texts and metadata records as ids: {len(texts)}, {len(values)} and {len(ids)}"
             )
         self.add_documents([Document(i, t, "", m) for i, t, m in zip(ids, texts, values, strict=True)])
 

@@ -13,9 +13,10 @@ from indexes.cluster import refused, vectors_of
 from indexes.cluster.abilities import REFUSALS
 from indexes.cluster.client import ElasticSettings, connect, reason_of
 from indexes.cluster.index import ClusterIndex, check_name, new_name
-from indexes.interface import BackendUnavailableError, IndexesError
-from indexes.sharded import check_once, is_index
+from indexes.interface import BackendUnavailableError, EncoderMismatchError, IndexesError
+from indexes.sharded import agreement, check_once, is_index
 from indexes.store import manifest as manifests
+from indexes.store.records import EncoderRecord, Manifest
 from tests.indexes.cluster.recorder import Recorder
 
 
@@ -122,6 +123,17 @@ def test_a_partial_answer_is_no_answer(recorder: tuple[str, type[Recorder]], res
     with pytest.raises(BackendUnavailableError):
         store.msearch([{"query": {"match_all": {}}}])
     store.close()
+
+
+def test_an_unknown_encoder_is_named_as_such() -> None:
+    """`--encoder none --vectors-file` stores the name "none", which read as if there were no vectors."""
+    shards = [
+        (Path(name), Manifest(encoder=EncoderRecord("none", "", dim))) for name, dim in (("a", 3), ("b", 4))
+    ]
+    with pytest.raises(
+        EncoderMismatchError, match=r"an unknown one \(3 dimensions\) and an unknown one \(4 "
+    ):
+        agreement.check(shards)
 
 
 def test_an_authority_is_for_https_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
