@@ -30,7 +30,7 @@ ANY_COPY = 60.0  # seconds for which any copy may answer after the preferred cop
 T = TypeVar("T")
 
 
-class Asking:
+class Requester:
     """Sends searches and other requests that every shard must answer."""
 
     def __init__(self, client: Elasticsearch, settings: ElasticSettings, preference: str) -> None:

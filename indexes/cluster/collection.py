@@ -24,7 +24,7 @@ from indexes.cluster.phrases import ClusterPhrases
 from indexes.cluster.rescoring import CandidateTerms
 from indexes.cluster.retrievers import retrievers
 from indexes.cluster.rows import ByStamp
-from indexes.cluster.searching import Guarded, RemoteHybrid
+from indexes.cluster.searching import Guard, RemoteHybrid
 from indexes.cluster.sending import vector_kind
 from indexes.cluster.states import state_at, stored_manifest
 from indexes.dtypes import Float32Array
@@ -55,7 +55,7 @@ class RemoteCollection:
         self._text, dense = retrievers(
             index, self.manifest, ByStamp(lambda ids, _: self.rows.find(ids), index.about)
         )
-        self.text, vectors = Guarded(self._text), None if dense is None else Guarded(dense)
+        self.text, vectors = Guard(self._text), None if dense is None else Guard(dense)
         self.hybrid = RemoteHybrid(index, vectors, self.text, search_settings(self.manifest, on_failure))
 
     def __len__(self) -> int:

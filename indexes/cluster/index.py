@@ -248,7 +248,7 @@ class ClusterIndex(IndexReads):
             return self.state(near=True)
 
         self._near = self.client  # use the patient client, since no search is waiting for this
-        return self._asking.retry(look, seconds)
+        return self._requester.retry(look, seconds)
 
     def unfinished(self) -> State | None:
         """Return the generation of an unfinished build, if there is one."""

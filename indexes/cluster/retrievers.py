@@ -204,7 +204,7 @@ class ClusterVectors(PagedSearch):
         """Return the exact rows and scores, both [n, k], for `queries` [n, dim]. Raises like `search_rows`."""
         return self._exact(normalised(check_vectors(queries, self._dim)), k, [])
 
-    def drawn(self, size: int, seed: int) -> tuple[Matrix, RowArray]:
+    def draw(self, size: int, seed: int) -> tuple[Matrix, RowArray]:
         """Return the vectors (float32 [n, dim]) and the rows (int64 [n]) of at most `size` random documents."""
         order = self._numbers.order[1:]
         field = next(iter(order[0]))

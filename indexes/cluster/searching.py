@@ -17,7 +17,7 @@ from indexes.interface import BackendUnavailableError, Filter, RowArray, ScoreAr
 from indexes.text.parameters import Bm25Parameters
 
 
-class Guarded:
+class Guard:
     """A RowSearch behind a circuit breaker, which it may share with copies that use other row numbers."""
 
     def __init__(self, retriever: ClusterText | ClusterVectors, breaker: Breaker | None = None) -> None:
@@ -34,9 +34,9 @@ class Guarded:
         )
         return found
 
-    def into(self, rows: HitRows) -> Guarded:
+    def into(self, rows: HitRows) -> Guard:
         """Return a copy of this retriever that numbers documents by `rows`."""
-        return Guarded(
+        return Guard(
             self.retriever.numbered_by(ByStamp(rows.number, self.retriever.index.about)), self.breaker
         )
 
@@ -61,7 +61,7 @@ class RemoteHybrid(HybridIndex):
     """
 
     def __init__(
-        self, index: ClusterIndex, vectors: Guarded | None, text: Guarded, settings: SearchSettings
+        self, index: ClusterIndex, vectors: Guard | None, text: Guard, settings: SearchSettings
     ) -> None:
         super().__init__(HitRows(index.count), vectors, text, settings, at_once=True)
         self._index, self._retrievers = index, (vectors, text)

@@ -15,7 +15,7 @@ import numpy as np
 from indexes.address import Address
 from indexes.anywhere import AnyWriter
 from indexes.cluster import files
-from indexes.cluster.abilities import refused
+from indexes.cluster.abilities import refusal
 from indexes.cluster.bulk import BulkSettings
 from indexes.cluster.client import WRITE_SECONDS, ElasticSettings
 from indexes.cluster.index import ClusterIndex
@@ -113,7 +113,7 @@ class RemoteWriter(AnyWriter):
     def change(cls, address: Address, keep: int | None = None) -> Iterator[Self]:
         """Open an index for changes, concurrently with other writers. Raises the same errors as `state_at`."""
         if keep:
-            raise refused(address, "`keep`")
+            raise refusal(address, "`keep`")
         state = state_at(address, to_write=True)
         settings = ElasticSettings.of(address, state.shards, state.replicas)
         with contextlib.closing(ClusterIndex(settings, timeout=WRITE_SECONDS)) as index:
@@ -123,12 +123,12 @@ class RemoteWriter(AnyWriter):
         """Return which of `ids` are in the index; documents that a build sent after its last commit do not count."""
         unknown = [id_ for id_ in ids if id_ not in self._sent and id_ not in self._outdated]
         before = self._committed or np.inf
-        versions = self._waiting(lambda: self._index.versions(unknown, STARTING))
+        versions = self._retry(lambda: self._index.versions(unknown, STARTING))
         known = {id_ for id_, version in versions.items() if version < before}
         self._absent = {*unknown} - known
         return known | (self._sent & {*ids})
 
-    def _waiting(self, ask: Callable[[], T]) -> T:
+    def _retry(self, ask: Callable[[], T]) -> T:
         """Return the result of `ask`; a build retries it for PATIENCE seconds. Raises BackendUnavailableError."""
         end = time.monotonic() + (PATIENCE if self._building else 0)
         while True:
@@ -209,11 +209,11 @@ class RemoteWriter(AnyWriter):
         )
         self._reset()
         if self._building:
-            self._waiting(lambda: self._index.describe(manifest, self._stamp))
+            self._retry(lambda: self._index.describe(manifest, self._stamp))
             self._committed = self._stamp
             if manifest.build.complete:
-                self._waiting(self._index.refresh)
-                self._waiting(self._index.promote)
+                self._retry(self._index.refresh)
+                self._retry(self._index.promote)
                 self._building, self._committed = False, 0
         else:
             if (manifest.search, manifest.bm25) != (old.search, old.bm25):
@@ -245,4 +245,4 @@ class RemoteWriter(AnyWriter):
 
     def store_encoder(self, name: str, folder: Path) -> Manifest:
         """Raise IndexesError: an index on a cluster cannot hold a copy of its encoder."""
-        raise refused(self.address, "a copy of the encoder")
+        raise refusal(self.address, "a copy of the encoder")

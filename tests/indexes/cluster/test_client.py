@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexes.address import Address, shown
-from indexes.cluster import refused, vectors_of
+from indexes.cluster import refusal, vectors_of
 from indexes.cluster.abilities import REFUSALS
 from indexes.cluster.client import ElasticSettings, connect, reason_of
 from indexes.cluster.index import ClusterIndex, check_name, new_name
@@ -233,7 +233,7 @@ def test_an_address_counts_as_an_index_that_is_searched_alone() -> None:
 
 @pytest.mark.parametrize("what", REFUSALS)
 def test_each_refusal_names_what_why_and_the_remedy(what: str) -> None:
-    message = str(refused(NEWS, what))
+    message = str(refusal(NEWS, what))
     assert message.startswith(f"{NEWS} is an index on Elasticsearch, which does not support {what}: ")
     assert ", or " in message or ": " in message.partition(f"{what}: ")[2]
 

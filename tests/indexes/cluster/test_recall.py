@@ -84,8 +84,8 @@ def test_drawn_documents_are_live_and_have_their_own_vectors(make: Make, asked: 
     engine.delete(["d1"])
     ranking = engine.collection.ranking()
     side: Any = ranking.vectors
-    vectors, rows = side.retriever.drawn(50, 1)
-    repeat, _ = side.retriever.drawn(50, 1)
+    vectors, rows = side.retriever.draw(50, 1)
+    repeat, _ = side.retriever.draw(50, 1)
     ids = [ranking.rows.ids[row] for row in rows.tolist()]
     texts = [engine.document(id_).full_text for id_ in ids]
     expected: Matrix = HashEncoder().encode(texts)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from indexes.cluster.client import ElasticSettings
 from indexes.cluster.index import ClusterIndex, new_name
 from indexes.cluster.mapping import terms_of
-from indexes.cluster.rescoring import CandidateTerms, Rescoring, Statistics, StatisticsCache, Total, scored
+from indexes.cluster.rescoring import CandidateTerms, Rescoring, Statistics, StatisticsCache, Total, score
 from indexes.interface import Document, IndexesError
 from indexes.text.bm25 import Bm25Index
 from indexes.text.forward_index import ForwardIndex
@@ -59,7 +59,7 @@ def test_scores_are_those_of_a_directory_bit_by_bit(
     corpus: list[list[tuple[str, int]]], query: list[str], parameters: Bm25Parameters
 ) -> None:
     texts = texts_of(corpus)
-    found = scored(Counter(query), texts, statistics_of(texts), parameters)
+    found = score(Counter(query), texts, statistics_of(texts), parameters)
     rows, scores = expected(texts, query, len(texts), parameters)
     assert {row: score for row, score in zip(rows, scores, strict=True) if row >= 0} == {
         row: float(score) for row, score in enumerate(found) if score > 0

@@ -67,7 +67,7 @@ def test_recall_is_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_held_out_document_does_not_find_itself() -> None:
     index = filled("hnsw")
-    queries, rows = index.drawn(3, 0)
+    queries, rows = index.draw(3, 0)
     np.testing.assert_array_equal(queries, index.vectors[rows])
     others = recall._without(np.array([[5, 1, 2], [3, 50, 4], [7, 8, 9]]), np.array([5, 50, 500]), 2)
     assert others.tolist() == [[1, 2], [3, 4], [7, 8]]
