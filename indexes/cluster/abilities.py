@@ -51,7 +51,7 @@ def refusal(address: Address, what: str) -> IndexesError:
 
 
 def vectors_of(address: Address, kind: str) -> str:
-    """Return the full name of the `kind` of vectors that a build asks for. Raises IndexesError if it is not supported."""
+    """Return the full name of the `kind` of vectors that a build requests. Raises IndexesError if it is unsupported."""
     by = abilities_of(address)
     if kind not in by.vectors:
         raise IndexesError(

@@ -36,9 +36,8 @@ class Guard:
 
     def into(self, rows: HitRows) -> Guard:
         """Return a copy of this retriever that numbers documents by `rows`."""
-        return Guard(
-            self.retriever.numbered_by(ByStamp(rows.number, self.retriever.index.about)), self.breaker
-        )
+        copy = self.retriever.numbered_by(ByStamp(rows.number, self.retriever.index.about))
+        return Guard(copy, self.breaker)
 
 
 class _OneSearch(HybridIndex):
