@@ -132,6 +132,7 @@ def test_nothing_is_kept_of_what_lies_on_a_server(tmp_path: Path) -> None:
     for command in (("checkout", "1"), ("backup", tmp_path / "b"), ("compact", "--keep", "1")):
         refused = linker("index", command[0], tmp_path / "j", *command[1:], check=1).stderr
         assert "Elasticsearch (news)" in refused
+        assert "take snapshots of it there, each with a copy of the directory" in refused
     assert not (tmp_path / "b").exists()
 
 
