@@ -26,7 +26,7 @@ COMMITTED = tuple(f for f in storage.FOLDERS if f not in (storage.SCRATCH, stora
 
 
 class Committer(AnyWriter):
-    """The changes since the last commit, which become the next generation."""
+    """Collects the changes since the last commit and commits them as the next generation."""
 
     def __init__(
         self, directory: Path, manifest: Manifest, building: bool = False, known: SharedParts = NOTHING

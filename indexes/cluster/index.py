@@ -1,8 +1,8 @@
 """The life cycle of an index on a cluster: created behind an alias, described, rebuilt, dropped.
 
 Its name is an alias of one generation, NAME-g000001 and so on. Next to a directory, a document's `_id` is its row, so
-that writing it twice changes nothing: a lost answer, a resumed build and a retry are all harmless, and readers skip
-rows that they do not know. Without a directory, the manifest is in the mapping, the `_id` is the document's id, and
+that writing it twice changes nothing: lost responses, resumed builds and retries are harmless, and readers skip rows
+that they do not know. Without a directory, the manifest is in the mapping, the `_id` is the document's id, and
 its version, the `stamp`, is external: of two writes of a document the later version wins, in whatever order they
 arrive.
 """

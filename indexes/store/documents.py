@@ -199,8 +199,8 @@ class GrowingVectors:
     def extend(self, first: int, parts: Iterable[tuple[Path, int]]) -> Matrix | None:
         """Return the rows before `first`, followed by those of all `parts`: float32 [rows, dim], read-only.
 
-        `parts` are files of vectors and their numbers of rows. Return None if there is no room for them, or if
-        different rows are in their place. Raises DamagedError if a file is too short.
+        `parts` are files of vectors and their numbers of rows. Return None if the array has no room for them, or holds
+        different rows there. Raises DamagedError if a file is too short.
         """
         with self._lock:
             end = first
