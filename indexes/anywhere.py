@@ -1,4 +1,4 @@
-"""The interface of an index for readers and writers, whether it is in a directory, in shards, or on a cluster."""
+"""The interfaces of an index that is open for reading or writing: in a directory, in shards, or on a cluster."""
 
 from __future__ import annotations
 

@@ -109,11 +109,11 @@ class Collection:
 
     def shared(self, manifest: Manifest) -> SharedParts:
         """Return the open parts that are also in the generation of `manifest`, which is in the same directory."""
-        own, other = self.manifest.files, manifest.files
+        files, other = self.manifest.files, manifest.files
         pairs = zip(self.manifest.segments, self.documents.segments, strict=True)
-        changed = [name for name in own if own[name] != other.get(name)]
-        gone = {name.split("/")[1] for name in changed if name.startswith(f"{storage.SEGMENTS}/")}
-        same = [(segment, stored) for segment, stored in pairs if segment.name not in gone]
+        changed = [name for name in files if files[name] != other.get(name)]
+        replaced = {name.split("/")[1] for name in changed if name.startswith(f"{storage.SEGMENTS}/")}
+        same = [(segment, stored) for segment, stored in pairs if segment.name not in replaced]
         text = self.text.segments if isinstance(self.text, Bm25Index | FieldsIndex) else ()
         forward = self.stored_forward.segments if self.stored_forward else ()
         return SharedParts(

@@ -25,8 +25,8 @@ from indexes.stored_vectors import has_graph, write_graph
 COMMITTED = tuple(f for f in storage.FOLDERS if f not in (storage.SCRATCH, storage.MERGING))
 
 
-class Committing(AnyWriter):
-    """The changes since the last commit, which become the next generation."""
+class Committer(AnyWriter):
+    """Collects the changes since the last commit and commits them as the next generation."""
 
     def __init__(
         self, directory: Path, manifest: Manifest, building: bool = False, known: SharedParts = NOTHING
@@ -52,13 +52,13 @@ class Committing(AnyWriter):
         old, name = self.manifest, f"{storage.ENCODER}/{name}"
         if old.encoder is None or old.encoder.name == name:
             raise IndexesError(f"{self.directory / name} is in use, or the index has no encoder")
-        return self._copied(name, folder, encoder=dataclasses.replace(old.encoder, name=name))
+        return self._commit_copy(name, folder, encoder=dataclasses.replace(old.encoder, name=name))
 
     def _store(self, kind: str, name: str, folder: Path) -> Manifest:
         name = f"{kind}/{name}"
-        return self._copied(name, folder, search={**self.manifest.search, kind: name})
+        return self._commit_copy(name, folder, search={**self.manifest.search, kind: name})
 
-    def _copied(self, name: str, folder: Path, **changes: Any) -> Manifest:
+    def _commit_copy(self, name: str, folder: Path, **changes: Any) -> Manifest:
         """Commit a copy of a folder as `name`, in place of its predecessor, and `changes` to the manifest."""
         files = dict(self.manifest.files)
         replace(files, name.partition("/")[0], storage.copy_folder(self.directory, name, folder))

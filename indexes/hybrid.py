@@ -79,10 +79,10 @@ class Answer:
         return f"<Answer by {self._how()}: {brief([repr(hits) for hits in self.hits], 3)}>"
 
     def _repr_html_(self) -> str:
-        said = [f"degraded: {self.degraded}"] if self.degraded else []
+        remarks = [f"degraded: {self.degraded}"] if self.degraded else []
         if len(self.hits) > SHOWN:
-            said.append(f"{SHOWN} of {len(self.hits)} queries")
-        head = table([], caption="; ".join([self._how(), *said, *self.notes]))
+            remarks.append(f"{SHOWN} of {len(self.hits)} queries")
+        head = table([], caption="; ".join([self._how(), *remarks, *self.notes]))
         return head + "".join(hits._repr_html_() for hits in self.hits[:SHOWN])
 
     def _how(self) -> str:
@@ -108,7 +108,7 @@ def by_filter(
 def joined(answers: Sequence[Answer]) -> Answer:
     """Return the answers to parts of the texts as one; if a part is degraded, the whole is marked as degraded."""
     whole = next((answer for answer in answers if answer.degraded), answers[0])
-    hits = [found for answer in answers for found in answer.hits]
+    hits = [one for answer in answers for one in answer.hits]
     notes = tuple(dict.fromkeys(note for answer in answers for note in answer.notes))
     return replace(whole, hits=hits, notes=notes)
 
@@ -177,7 +177,7 @@ class HybridIndex:
             raise IndexesError(f"unknown mode {mode!r}: choose one of {', '.join(MODES)}")
         retrievers = {
             "bm25": lambda n: self._text_retriever().search_rows(texts, n, where, bm25),
-            "dense": lambda n: self._dense_retriever().search_rows(_embedded(embed, texts), n, where),
+            "dense": lambda n: self._dense_retriever().search_rows(_vectors_of(embed, texts), n, where),
         }
         if mode != "hybrid":
             return Answer(self.rows.hits(*retrievers[mode](k)), mode)
@@ -229,7 +229,7 @@ class HybridIndex:
         return self.text
 
 
-def _embedded(embed: Embed | None, texts: Sequence[str]) -> Matrix:
+def _vectors_of(embed: Embed | None, texts: Sequence[str]) -> Matrix:
     if embed is None:
         raise BackendUnavailableError("dense search needs an encoder: pass `embed`")
     return np.asarray(embed(texts), dtype=np.float32)

@@ -18,7 +18,7 @@ class Merger:
         self._now, self._publish = now, publish
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._is_asked = False
+        self._is_requested = False
 
     def start(self) -> None:
         """Merge the segments that are due, if any, after the merge in progress."""
@@ -26,7 +26,7 @@ class Merger:
         if not isinstance(collection, Collection) or not is_due(collection):
             return
         with self._lock:
-            self._is_asked = True
+            self._is_requested = True
             if not self.running:
                 self._thread = threading.Thread(target=self._run, name="merge segments")
                 self._thread.start()
@@ -43,7 +43,7 @@ class Merger:
             thread.join()
 
     def _run(self) -> None:
-        while self._goes_on():
+        while self._take_request():
             try:
                 while merge(self._now, self._publish):
                     pass
@@ -51,10 +51,10 @@ class Merger:
                 # The index is unchanged; a merge is tried again after the next commit.
                 logging.getLogger("linker").warning("segments were not merged: %s", e)
 
-    def _goes_on(self) -> bool:
+    def _take_request(self) -> bool:
         """Return whether a commit has asked for a merge since the last call; if none has, the thread ends."""
         with self._lock:
-            asked, self._is_asked = self._is_asked, False
-            if not asked:
+            requested, self._is_requested = self._is_requested, False
+            if not requested:
                 self._thread = None
-            return asked
+            return requested

@@ -74,7 +74,7 @@ class _Merge:
             and all(name in listed for text in self.texts for name in text.old)
         )
 
-    def opened(self, name: str) -> SharedParts:
+    def parts(self, name: str) -> SharedParts:
         """Return the opened parts for a generation in which the documents are the segment `name`."""
         return SharedParts(
             {Segment(name, self.stored.rows): self.stored} if self.stored else {},
@@ -98,7 +98,7 @@ def _texts(collection: Collection) -> Iterator[tuple[str, Sequence[Any], ModuleT
         yield "", terms.segments, forward, carrying.TOKENS
 
 
-def _chosen(collection: Collection) -> tuple[Sequence[Segment], list[tuple[str, Sequence[Any], ModuleType]]]:
+def _due(collection: Collection) -> tuple[Sequence[Segment], list[tuple[str, Sequence[Any], ModuleType]]]:
     if not collection.manifest.build.complete:
         return (), []
     segments = collection.manifest.segments
@@ -112,7 +112,7 @@ def _chosen(collection: Collection) -> tuple[Sequence[Segment], list[tuple[str, 
 
 def is_due(collection: Collection) -> bool:
     """Return whether segments of an open generation should be merged in the background."""
-    return any(_chosen(collection))
+    return any(_due(collection))
 
 
 def merge(now: Open, publish: Publish) -> bool:
@@ -136,18 +136,18 @@ def merge(now: Open, publish: Publish) -> bool:
             return False
         try:
             ownership.refuse_links(directory)
-            made = _merged(collection, directory / storage.MERGING)
-            return made is not None and _commit(directory, made, now, publish)
+            merged = _replacement(collection, directory / storage.MERGING)
+            return merged is not None and _commit(directory, merged, now, publish)
         finally:
             ownership.sweep(directory, (), [storage.MERGING])
 
 
-def _merged(collection: Collection, folder: Path) -> _Merge | None:
+def _replacement(collection: Collection, folder: Path) -> _Merge | None:
     """Return the replacement of the chosen segments; None if a writer has deleted them meanwhile."""
     directory, listed = collection.directory, collection.manifest.files
-    documents, texts = _chosen(collection)
-    own = tuple(f"{storage.SEGMENTS}/{segment.name}/" for segment in documents)
-    files = {name: record for name, record in listed.items() if name.startswith(own)} if own else {}
+    documents, texts = _due(collection)
+    prefixes = tuple(f"{storage.SEGMENTS}/{segment.name}/" for segment in documents)
+    files = {name: record for name, record in listed.items() if name.startswith(prefixes)} if prefixes else {}
     records, stored = {}, None
     try:
         if documents:
@@ -157,15 +157,15 @@ def _merged(collection: Collection, folder: Path) -> _Merge | None:
             stored = StoredSegment(folder, Segment(NAME, sum(s.rows for s in documents)))
             stored.ids.rows("")  # this hashes and sorts the ids now, while nobody is waiting
             faults.point("merge.documents")
-        made = [_merged_text(*text, folder) for text in texts]
+        merged = [_merged_text(*text, folder) for text in texts]
     except (OSError, IndexesError):
         last = manifests.load(directory).files
         if files.items() <= last.items():
             raise
         return None
     # The commit flushes these files again, after they have moved; their content is then already on the disk.
-    writing.flush([*(folder / name for name in records), *(text.path for text in made)])
-    return _Merge(documents, files, records, stored, made)
+    writing.flush([*(folder / name for name in records), *(text.path for text in merged)])
+    return _Merge(documents, files, records, stored, merged)
 
 
 def _merged_text(subfolder: str, segments: Sequence[Any], kind: ModuleType, folder: Path) -> _Text:
@@ -177,56 +177,56 @@ def _merged_text(subfolder: str, segments: Sequence[Any], kind: ModuleType, fold
     return _Text([subfolder + s.path.name for s in segments], subfolder + new.path.name, new)
 
 
-def _commit(directory: Path, made: _Merge, now: Open, publish: Publish) -> bool:
+def _commit(directory: Path, merged: _Merge, now: Open, publish: Publish) -> bool:
     """Commit a merge over the last generation; return whether it still applies."""
     # This raises if the index no longer exists; otherwise, locking would leave a lock file behind.
     manifests.load(directory)
     with storage.write_lock(directory, WAIT):
         old = manifests.load(directory)
-        if not made.fits(old):
+        if not merged.fits(old):
             return False
         ownership.refuse_links(directory)
         generations.sweep(directory, old, COMMITTED)
         name, files, segments = f"{old.generation + 1:06d}", dict(old.files), old.segments
-        moved_from = {text.path.parent for text in made.texts}
-        if made.stored:
-            moved_from.add(made.stored.folder.parent)
-            segments = _moved_documents(directory, name, made, files, segments)
-        if made.texts:
-            replace(files, storage.TEXT, _moved_texts(directory, name, made.texts, files))
+        moved_from = {text.path.parent for text in merged.texts}
+        if merged.stored:
+            moved_from.add(merged.stored.folder.parent)
+            segments = _move_documents(directory, name, merged, files, segments)
+        if merged.texts:
+            replace(files, storage.TEXT, _move_texts(directory, name, merged.texts, files))
         manifest = dataclasses.replace(old, generation=old.generation + 1, segments=segments, files=files)
         faults.point("merge.prepared")
         # The previous generation is not retained, since this one has the same content.
 
-        def replaced() -> Collection | None:
+        def commit() -> Collection | None:
             opened, new = now(), None
             if isinstance(opened, Collection) and opened.manifest == old:
-                new = opened.with_merged(manifest, made.opened(name))
+                new = opened.with_merged(manifest, merged.parts(name))
             storage.replace_manifest(directory, manifest, old.files, moved_from)
             return new
 
-        publish(replaced)
+        publish(commit)
         generations.sweep(directory, manifest, COMMITTED)
         faults.point("merge.ended")
     return True
 
 
-def _moved_documents(
-    directory: Path, name: str, made: _Merge, files: dict[str, FileRecord], old: tuple[Segment, ...]
+def _move_documents(
+    directory: Path, name: str, merged: _Merge, files: dict[str, FileRecord], old: tuple[Segment, ...]
 ) -> tuple[Segment, ...]:
     """Move the merged documents into place, and list them in `files`; return all segments."""
-    assert made.stored is not None
+    assert merged.stored is not None
     target = directory / storage.SEGMENTS / name
-    made.stored.folder.rename(target)
-    made.stored.folder, made.stored.path = target, target / made.stored.path.name
-    for segment in made.documents:
+    merged.stored.folder.rename(target)
+    merged.stored.folder, merged.stored.path = target, target / merged.stored.path.name
+    for segment in merged.documents:
         replace(files, f"{storage.SEGMENTS}/{segment.name}", {})
-    files.update({file.replace(NAME, name, 1): record for file, record in made.records.items()})
-    begin = old.index(made.documents[0])
-    return (*old[:begin], Segment(name, made.stored.rows), *old[begin + len(made.documents) :])
+    files.update({file.replace(NAME, name, 1): record for file, record in merged.records.items()})
+    begin = old.index(merged.documents[0])
+    return (*old[:begin], Segment(name, merged.stored.rows), *old[begin + len(merged.documents) :])
 
 
-def _moved_texts(
+def _move_texts(
     directory: Path, name: str, texts: Sequence[_Text], files: dict[str, FileRecord]
 ) -> dict[str, FileRecord]:
     """Move merged texts into the folder `text/name` and link all others there; return the files of the folder."""

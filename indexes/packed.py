@@ -197,19 +197,19 @@ class PackedIds(Sequence[str]):
     def find(self, ids: Sequence[str]) -> tuple[Int64Array, Int64Array]:
         """Return the positions in `ids` and the rows with the same id, both int64 [matches], in any order."""
         if len(ids) <= FEW:
-            few = [(place, row) for place, id_ in enumerate(_encoded(ids)) for row in self._rows_of(id_)]
+            few = [(n, row) for n, id_ in enumerate(_encoded(ids)) for row in self._rows_of(id_)]
             both = np.array(few, dtype=np.int64).reshape(-1, 2)
             return both[:, 0], both[:, 1]
         sought = ids if isinstance(ids, PackedIds) else PackedIds.of(ids)
-        hashes, places, rows = sought.hashes, [], []
+        hashes, positions, rows = sought.hashes, [], []
         for first, block in zip(self._firsts, self._blocks, strict=False):
-            which, there = block.find(hashes)
-            pairs = zip(sought._bytes_of(which), block.bytes_of(there), strict=True)
+            which, matches = block.find(hashes)
+            pairs = zip(sought._bytes_of(which), block.bytes_of(matches), strict=True)
             equal = np.fromiter((a == b for a, b in pairs), dtype=bool, count=len(which))
-            places.append(which[equal])
-            rows.append(there[equal] + first)
+            positions.append(which[equal])
+            rows.append(matches[equal] + first)
         none = np.empty(0, dtype=np.int64)
-        return np.concatenate([none, *places]), np.concatenate([none, *rows])
+        return np.concatenate([none, *positions]), np.concatenate([none, *rows])
 
     def rows(self, id_: str) -> list[int]:
         """Return the rows with an id, ascending."""

@@ -33,8 +33,10 @@ MASKS_KEPT = 32  # number of cached masks, each of which takes one byte per row
 
 
 def already_present(ids: Sequence[str]) -> DuplicateIdError:
-    """Return the error for ids that cannot be added because they are present already."""
-    return DuplicateIdError(f"already present: {name_some(ids)}; remove them first, or replace them")
+    """Return the error for ids that cannot be added: they are present already, or more than once in the batch."""
+    return DuplicateIdError(
+        f"already present or given twice: {name_some(ids)}; remove them first, or replace them"
+    )
 
 
 def name_some(ids: Sequence[str]) -> str:

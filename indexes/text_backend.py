@@ -68,10 +68,10 @@ class EmbeddedText:
     def resume(cls, directory: Path, manifest: Manifest, rows: Rows, known: SharedParts) -> Self:
         """Return the backend that continues from a commit. Raises DamagedError."""
         folder, building = storage.text_folder(directory, manifest), not manifest.build.complete
-        return cls._continued(directory, manifest, folder, rows, known, building=building)
+        return cls._continue(directory, manifest, folder, rows, known, building=building)
 
     @classmethod
-    def _continued(
+    def _continue(
         cls,
         directory: Path,
         manifest: Manifest,
@@ -106,10 +106,10 @@ class EmbeddedText:
         self._index.commit()
         faults.point("text.committed")
         if isinstance(self._index, Bm25Index):
-            return _linked(self._directory, name, self._index.snapshot, NAME)
+            return _link(self._directory, name, self._index.snapshot, NAME)
         files: dict[str, FileRecord] = {}
         for folder, index in self._index.folders.items():
-            files |= _linked(self._directory, f"{name}/{folder}", index.snapshot, NAME)
+            files |= _link(self._directory, f"{name}/{folder}", index.snapshot, NAME)
         return files
 
     def settle(self) -> None:
@@ -119,7 +119,7 @@ class EmbeddedText:
         """Return an empty backend in an emptied scratch folder."""
         self.close()
         ownership.sweep(self._directory, (), [storage.SCRATCH])
-        return self._continued(self._directory, self._manifest, None, rows)
+        return self._continue(self._directory, self._manifest, None, rows)
 
     def close(self) -> None:
         """Discard uncommitted changes."""
@@ -161,7 +161,7 @@ class WithForward:
         files = self._text.write(name)
         self._index.commit()
         faults.point("forward.committed")
-        return files | _linked(self._directory, name, self._index.snapshot, FORWARD)
+        return files | _link(self._directory, name, self._index.snapshot, FORWARD)
 
     def settle(self) -> None:
         """Finish the work that has to wait until the manifest is committed."""
@@ -179,7 +179,7 @@ class WithForward:
         self._text.close()
 
 
-def _linked(
+def _link(
     directory: Path, name: str, snapshot: Callable[[Path], None], ours: re.Pattern[str]
 ) -> dict[str, FileRecord]:
     """Take a snapshot into `text/name` and return its files' records; their names are their checksums."""

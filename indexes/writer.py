@@ -14,7 +14,7 @@ from indexes import carrying
 from indexes.address import Address
 from indexes.anywhere import AnyWriter
 from indexes.collection import NOTHING, Collection, SharedParts
-from indexes.committing import Committing, replace
+from indexes.committing import Committer, replace
 from indexes.disk import faults
 from indexes.disk.writing import FileRecord
 from indexes.interface import Document, IndexesError, Matrix
@@ -32,7 +32,7 @@ from indexes.text.parameters import Bm25Parameters
 BATCH = 1024  # documents read at a time when all texts are reindexed
 
 
-class Writer(Committing):
+class Writer(Committer):
     """The only writer of a collection. Nothing is visible to readers, or survives a crash, before `commit`."""
 
     takes_back = True

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from indexes.lazy import lazy
 
 if TYPE_CHECKING:
-    from indexes.cluster.abilities import ABILITIES, Abilities, refused, vectors_of
+    from indexes.cluster.abilities import ABILITIES, Abilities, refusal, vectors_of
     from indexes.cluster.checking import check, compare
     from indexes.cluster.client import PRODUCTS, ElasticSettings
     from indexes.cluster.collection import RemoteCollection, open_remote
@@ -30,7 +30,7 @@ __all__ = [
     "drop",
     "manifest_of",
     "open_remote",
-    "refused",
+    "refusal",
     "size_of",
     "vectors_of",
 ]

@@ -42,7 +42,7 @@ def abilities_of(address: Address) -> Abilities:
     return ABILITIES[address.server]
 
 
-def refused(address: Address, what: str) -> IndexesError:
+def refusal(address: Address, what: str) -> IndexesError:
     """Return the error for an unsupported operation, which says what, why and the remedy."""
     by = abilities_of(address)
     return IndexesError(
@@ -50,11 +50,11 @@ def refused(address: Address, what: str) -> IndexesError:
     )
 
 
-def vectors_of(address: Address, asked: str) -> str:
-    """Return the kind of vectors that a build asks for as `asked`. Raises IndexesError if it is not supported."""
+def vectors_of(address: Address, kind: str) -> str:
+    """Return the full name of the `kind` of vectors that a build requests. Raises IndexesError if it is unsupported."""
     by = abilities_of(address)
-    if asked not in by.vectors:
+    if kind not in by.vectors:
         raise IndexesError(
-            f"{address} does not support vectors of the kind {asked!r}: choose one of {', '.join(sorted(by.vectors))}"
+            f"{address} does not support vectors of the kind {kind!r}: choose one of {', '.join(sorted(by.vectors))}"
         )
-    return by.vectors[asked]
+    return by.vectors[kind]

@@ -30,7 +30,7 @@ ANY_COPY = 60.0  # seconds for which any copy may answer after the preferred cop
 T = TypeVar("T")
 
 
-class Asking:
+class Requester:
     """Sends searches and other requests that every shard must answer."""
 
     def __init__(self, client: Elasticsearch, settings: ElasticSettings, preference: str) -> None:
@@ -40,7 +40,7 @@ class Asking:
         self._others = client.options(max_retries=max(0, len(settings.urls) - 2))
         self._any_until = 0.0
 
-    def patiently(self, ask: Callable[[], T], seconds: float | None = None) -> T:
+    def retry(self, ask: Callable[[], T], seconds: float | None = None) -> T:
         """Return the result of `ask`, which is retried while it raises PassingError, for at most `seconds`.
 
         The default suits a search: six seconds if there are replicas; without them, no other node could answer, so

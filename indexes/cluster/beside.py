@@ -18,7 +18,7 @@ from indexes.arrays import check_k
 from indexes.cluster.breaker import Breaker
 from indexes.cluster.client import ElasticSettings, remember
 from indexes.cluster.index import ClusterIndex
-from indexes.cluster.mapping import deleted
+from indexes.cluster.mapping import delete_row
 from indexes.cluster.phrases import ClusterPhrases
 from indexes.cluster.retrievers import ClusterText, retrievers
 from indexes.cluster.rows import ByRow
@@ -55,9 +55,9 @@ def open_retrievers(manifest: Manifest, rows: Rows) -> tuple[Breaker, RowSearch 
 
 def has_field(text: object, field: str) -> bool:
     """Return whether any document on the server has this metadata field. Raises BackendUnavailableError."""
-    if not isinstance(text, Breaker) or not isinstance(text.side, ClusterText) or text.is_open:
+    if not isinstance(text, Breaker) or not isinstance(text.retriever, ClusterText) or text.is_open:
         raise BackendUnavailableError("the server is not available, so its fields are unknown")
-    return text.side.index.has_field(field)
+    return text.retriever.index.has_field(field)
 
 
 def phrases(text: object, analysis: AnalysisSettings, rows: Rows) -> ClusterPhrases:
@@ -65,9 +65,11 @@ def phrases(text: object, analysis: AnalysisSettings, rows: Rows) -> ClusterPhra
     if isinstance(text, Unavailable):
         raise text.error
     assert isinstance(text, Breaker)
-    assert isinstance(text.side, ClusterText)
-    side, run = text.side, text.run
-    return ClusterPhrases(Analysis(analysis), lambda where: run(lambda: side.matching(where)), len(rows.ids))
+    assert isinstance(text.retriever, ClusterText)
+    retriever, run = text.retriever, text.run
+    return ClusterPhrases(
+        Analysis(analysis), lambda where: run(lambda: retriever.matching(where)), len(rows.ids)
+    )
 
 
 class ServerText:
@@ -128,7 +130,7 @@ class ServerText:
         values = [{}] * len(ids) if metadata is None else metadata
         if not len(ids) == len(texts) == len(values):
             raise IndexesError(
-                f"expected one text and, if any, one metadata record for each of {len(ids)} ids, got {len(texts)} texts"
+                f"expected as many texts and metadata records as ids: {len(texts)}, {len(values)} and {len(ids)}"
             )
         self.add_documents([Document(i, t, "", m) for i, t, m in zip(ids, texts, values, strict=True)])
 
@@ -177,7 +179,7 @@ class ServerText:
     def _delete(self) -> None:
         """Delete the removed rows on the server; until then, searches skip them. Raises BackendUnavailableError."""
         for row in (row for rows in self._removed for row in rows.tolist()):
-            self.index.bulk.put(deleted(row))
+            self.index.bulk.put(delete_row(row))
         if self._removed:
             self.index.flush()
             self._removed.clear()

@@ -31,7 +31,7 @@ class BreakerSettings:
 
 
 class Breaker:
-    """RowSearch that protects the retriever `side` with a circuit breaker. Several threads may search at once.
+    """RowSearch that protects `retriever` with a circuit breaker. Several threads may search at once.
 
     While the circuit is open, every search fails immediately and a background thread pings the retriever. After the
     first answered ping, one search goes through as a trial while the others still fail: success closes the circuit,
@@ -39,8 +39,8 @@ class Breaker:
     answer, when the circuit is closed, or when nothing refers to the breaker any more.
     """
 
-    def __init__(self, side: PingedSearch, settings: BreakerSettings | None = None) -> None:
-        self.side = side
+    def __init__(self, retriever: PingedSearch, settings: BreakerSettings | None = None) -> None:
+        self.retriever = retriever
         self._settings = settings or BreakerSettings()
         self._lock = threading.Lock()
         self._failures = 0
@@ -58,7 +58,7 @@ class Breaker:
     ) -> tuple[RowArray, ScoreArray]:
         """Return rows and scores, [n, k]. Raises BackendUnavailableError, at once while the circuit is open."""
         parameters = {} if bm25 is None else {"bm25": bm25}
-        return self.run(lambda: self.side.search_rows(queries, k, where, **parameters))
+        return self.run(lambda: self.retriever.search_rows(queries, k, where, **parameters))
 
     def run(self, search: Callable[[], T]) -> T:
         """Return the result of `search`, which queries the retriever's server. Raises like `search_rows`."""
@@ -66,7 +66,7 @@ class Breaker:
         try:
             answer = search()
         except BackendUnavailableError as error:
-            self._failed(str(error), trial)
+            self._count_failure(str(error), trial)
             raise
         except BaseException:
             if trial:  # for example, an error of the caller, which says nothing about the server
@@ -87,7 +87,7 @@ class Breaker:
             self._keep_pinging()  # restarts the thread, which a forked child does not have
             raise BackendUnavailableError(f"{self._reason} (no further requests until it answers a ping)")
 
-    def _failed(self, reason: str, trial: bool) -> None:
+    def _count_failure(self, reason: str, trial: bool) -> None:
         with self._lock:
             self._failures += 1
             self._reason = reason
@@ -104,12 +104,12 @@ class Breaker:
         )
         self._pinger.start()
 
-    def _settled(self) -> bool:
+    def _try_ping(self) -> bool:
         """Ping the retriever if the circuit is open; return whether the pings can stop."""
         if not self.is_open:
             return True
         try:
-            self.side.ping()
+            self.retriever.ping()
         except IndexesError:
             return False
         with self._lock:
@@ -123,6 +123,6 @@ def _ping(reference: weakref.ref[Breaker], pause: float) -> None:
     while True:
         time.sleep(pause)
         breaker = reference()
-        if breaker is None or breaker._settled():
+        if breaker is None or breaker._try_ping():
             return
         del breaker

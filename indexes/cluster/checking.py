@@ -58,15 +58,15 @@ def check(
     settings = ElasticSettings.of(address, state.shards, state.replicas)
     with contextlib.closing(ClusterIndex(settings, state.name)) as index:
         try:
-            return _checked(index, stored_manifest(address, state), sample, seed, documents)
+            return _report(index, stored_manifest(address, state), sample, seed, documents)
         except DamagedError as e:
             return CheckReport([str(e)], [], 0, 0)
 
 
-def _checked(
+def _report(
     index: ClusterIndex, manifest: Manifest, sample: int, seed: int | None, expected: int | None
 ) -> CheckReport:
-    name, health = index.name, _settled(index)
+    name, health = index.name, _await_shards(index)
     missing, waiting = health["missing"], health["waiting"]
     notes = [f"{name}: {waiting} copies of shards are not available (yet)"] if waiting else []
     if missing:
@@ -74,13 +74,13 @@ def _checked(
             [f"{name}: {missing} of its {index.settings.shards} shards are missing"], notes, 0, 0
         )
     sources = index.sample(sample, random.randrange(2**31) if seed is None else seed)
-    count, damage = index.count(), [*_uncounted(index, manifest), *_unfound(index, manifest, sources)]
+    count, damage = index.count(), [*_check_fields(index, manifest), *_check_sample(index, manifest, sources)]
     if expected not in (None, count):
         damage.append(f"{name}: {count} documents instead of {expected}")
     return CheckReport(damage, notes, count, len(sources))
 
 
-def _settled(index: ClusterIndex) -> dict[str, int]:
+def _await_shards(index: ClusterIndex) -> dict[str, int]:
     """Return an index's health once no shard is missing, or after RECOVERY seconds. Raises BackendUnavailableError."""
     end, health = time.monotonic() + RECOVERY, index.health()
     while health["missing"] and time.monotonic() + PAUSE < end:
@@ -94,15 +94,17 @@ def _settled(index: ClusterIndex) -> dict[str, int]:
     return health
 
 
-def _uncounted(index: ClusterIndex, manifest: Manifest) -> Iterator[str]:
+def _check_fields(index: ClusterIndex, manifest: Manifest) -> Iterator[str]:
     dim, kind = vector_kind(manifest)
     fields = ["id", "stamp"] + ["vector"] * bool(dim) + ["near"] * (bool(dim) and kind != "flat")
     for field in fields:
         if lacking := index.count({"bool": {"must_not": [{"exists": {"field": field}}]}}):
-            yield f"{index.name}: {lacking} documents have no {field}: build the index again"
+            yield f"{index.name}: the field {field} is missing in {lacking} of its documents: build the index again"
 
 
-def _unfound(index: ClusterIndex, manifest: Manifest, sources: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _check_sample(
+    index: ClusterIndex, manifest: Manifest, sources: Sequence[Mapping[str, Any]]
+) -> Iterator[str]:
     analysis = Analysis(manifest.analysis)
     queries, documents = [], []
     for hit in sources:
@@ -111,16 +113,16 @@ def _unfound(index: ClusterIndex, manifest: Manifest, sources: Sequence[Mapping[
             yield f"{index.name}: document {document.id!r} is stored under another id or version"
             continue
         documents.append((document, int(hit["_version"])))
-        queries.append(_found_by(document, hit["_id"], analysis))
+        queries.append(_query_for(document, hit["_id"], analysis))
     for start in range(0, len(queries), BATCH):
-        found = index.matches(queries[start : start + BATCH])
-        for (document, stamp), is_found in zip(documents[start:], found, strict=False):
+        matches = index.matches(queries[start : start + BATCH])
+        for (document, stamp), is_match in zip(documents[start:], matches, strict=False):
             # A document changed by another writer meanwhile is not damage.
-            if not is_found and index.versions([document.id]).get(document.id) == stamp:
+            if not is_match and index.versions([document.id]).get(document.id) == stamp:
                 yield f"{index.name}: document {document.id!r} is not found by its own terms: build the index again"
 
 
-def _found_by(document: Document, key: str, analysis: Analysis) -> dict[str, Any]:
+def _query_for(document: Document, key: str, analysis: Analysis) -> dict[str, Any]:
     terms = sorted(set(analysis.terms(analysis.prepare(document.full_text))))[:MOST_TERMS]
     clauses: list[dict[str, Any]] = [{"ids": {"values": [key]}}]
     # The server's analysis splits a longer term into several.
@@ -148,7 +150,7 @@ def compare(directory: Path, manifest: Manifest, sample: int = SAMPLE) -> CheckR
         damage = [outdated] if outdated else []
         if count != manifest.documents:
             damage.append(f"{name}: {count} documents instead of {manifest.documents}")
-        damage += _different(index, documents, manifest, [] if outdated else sampled)
+        damage += _differences(index, documents, manifest, [] if outdated else sampled)
         extra = removed + index.count({"range": {"row": {"gte": manifest.rows}}})
     note = (
         f"{name}: {extra} rows that are not in the commit: searches skip them, the next change removes them"
@@ -156,7 +158,7 @@ def compare(directory: Path, manifest: Manifest, sample: int = SAMPLE) -> CheckR
     return CheckReport(damage, [note] if extra else [], count, len(sampled))
 
 
-def _different(
+def _differences(
     index: ClusterIndex, documents: DocumentStore, manifest: Manifest, sampled: Sequence[int]
 ) -> Iterator[str]:
     sender, name = DirectSender(index, manifest), index.settings.index

@@ -125,7 +125,9 @@ def connect(settings: ElasticSettings, timeout: float | None = None) -> Elastics
         logging.getLogger(name).addHandler(logging.NullHandler())  # linker reports failures itself
     seconds = seconds_of(settings) if timeout is None else timeout
     urls, header, certificates = settings.urls, authorization(settings), authority(settings)
-    options: dict[str, Any] = {"ca_certs": certificates} if certificates else {}
+    # The client refuses certificates for plain http.
+    secure = all(url.lower().startswith("https:") for url in urls)
+    options: dict[str, Any] = {"ca_certs": certificates} if certificates and secure else {}
     if header:
         elastic_trust.check(urls, named=settings.named)
     return Elasticsearch(

@@ -24,7 +24,7 @@ from indexes.cluster.phrases import ClusterPhrases
 from indexes.cluster.rescoring import CandidateTerms
 from indexes.cluster.retrievers import retrievers
 from indexes.cluster.rows import ByStamp
-from indexes.cluster.searching import Guarded, RemoteHybrid
+from indexes.cluster.searching import Guard, RemoteHybrid
 from indexes.cluster.sending import vector_kind
 from indexes.cluster.states import state_at, stored_manifest
 from indexes.dtypes import Float32Array
@@ -55,7 +55,7 @@ class RemoteCollection:
         self._text, dense = retrievers(
             index, self.manifest, ByStamp(lambda ids, _: self.rows.find(ids), index.about)
         )
-        self.text, vectors = Guarded(self._text), None if dense is None else Guarded(dense)
+        self.text, vectors = Guard(self._text), None if dense is None else Guard(dense)
         self.hybrid = RemoteHybrid(index, vectors, self.text, search_settings(self.manifest, on_failure))
 
     def __len__(self) -> int:
@@ -78,14 +78,14 @@ class RemoteCollection:
 
         With `after`, the id of a document, yield only those that follow it. Raises UnknownIdError if it is unknown.
         """
-        clauses, place = self._text.clauses(where), None
+        clauses, position = self._text.clauses(where), None
         if after:
             try:
-                place = [self.index.versions([after])[after], after]
+                position = [self.index.versions([after])[after], after]
             except KeyError:
                 raise UnknownIdError(f"not in the index: {name_some([after])}") from None
-        found = self.index.scan(clauses, source=True, after=place)
-        return (document_of(source, self.index.name) for _, source in found)
+        sources = self.index.scan(clauses, source=True, after=position)
+        return (document_of(source, self.index.name) for _, source in sources)
 
     def vectors_of(self, ranking: HybridIndex, rows: RowArray) -> Float32Array:
         """Return the vectors of `rows` (int64 [...]) of `ranking`, float32 [..., dim]; zeros for row −1."""
@@ -174,7 +174,7 @@ class RemoteCollection:
 
     def present(self, ids: Sequence[str]) -> set[str]:
         """Return which of `ids` are in the index, as last written."""
-        return set(self.index.versions([id_ for id_ in ids if id_]))
+        return set(self.index.versions(ids))
 
     def document(self, id_: str) -> Document:
         """Return a document as last written. Raises UnknownIdError if there is none of this id."""
@@ -184,7 +184,7 @@ class RemoteCollection:
         """Return documents by id, in this order. Raises UnknownIdError naming the missing ids."""
         found = self.documents.read(ids)
         if missing := [id_ for id_ in ids if id_ not in found]:
-            raise UnknownIdError(f"not in the index (any more): {name_some(missing)}")
+            raise UnknownIdError(f"not in the index: {name_some(missing)}")
         return [found[id_] for id_ in ids]
 
     def is_last(self) -> bool:
@@ -193,7 +193,7 @@ class RemoteCollection:
 
     def has_moved(self) -> bool:
         """Return whether a node knows of later settings or generations. Raises IndexesError, NoMasterError."""
-        self.index.check_led()
+        self.index.check_master()
         found = self.index.state(near=True)
         return found is not None and found != self.state
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from indexes.cluster.asking import Asking
+from indexes.cluster.asking import Requester
 from indexes.cluster.bulk import Bulk, BulkOutcome, BulkSettings
 from indexes.cluster.client import (
     PING_SECONDS,
@@ -54,7 +54,7 @@ class Connection:
         self.patient = self.client.options(request_timeout=WRITE_SECONDS)
         self._near = self.client.options(request_timeout=PING_SECONDS)  # client for requests to a single node
         # The same shard copies answer this process, as long as they are up.
-        self._asking = Asking(self.client, settings, secrets.token_hex(8))
+        self._requester = Requester(self.client, settings, secrets.token_hex(8))
         self._bulk_settings = bulk or BulkSettings()
         self._counted = (0.0, 0)
         self.bulk = self.sending()
@@ -91,12 +91,12 @@ class Connection:
 
     def refresh(self) -> None:
         """Make written documents visible on every copy that is searched. Raises BackendUnavailableError."""
-        self._asking.patiently(self._refresh, self._bulk_settings.patience if self.settings.replicas else 0.0)
+        self._requester.retry(self._refresh, self._bulk_settings.patience if self.settings.replicas else 0.0)
 
     def _refresh(self) -> None:
         with self.errors():
             answer = self.patient.indices.refresh(index=self.name).body
-            self._asking.check(answer)
+            self._requester.check(answer)
             done, copies = (answer.get("_shards", {}).get(name) for name in ("successful", "total"))
             if done == copies:
                 return
@@ -121,9 +121,9 @@ class Connection:
     def ping(self) -> None:
         """Check that the index would answer a search. Raises BackendUnavailableError or IndexesError if not."""
         with self.errors():
-            self._asking.ping(self.name)
+            self._requester.ping(self.name)
 
-    def check_led(self) -> None:
+    def check_master(self) -> None:
         """Raise NoMasterError if the answering node has no master: it is cut off from most others, or in an election.
 
         Such a node goes on answering searches, with the documents that it had. Raises BackendUnavailableError.
@@ -137,17 +137,17 @@ class Connection:
             )
 
     def msearch(self, bodies: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """Return the response to each search, like `Asking.msearch`. Raises BackendUnavailableError, IndexesError."""
-        return self._asking.msearch(self.name, bodies)
+        """Return the response to each search. Raises like `Requester.msearch`."""
+        return self._requester.msearch(self.name, bodies)
 
     def count(self, query: Mapping[str, Any] | None = None) -> int:
         """Return the number of visible documents, or of those matching `query`. Raises BackendUnavailableError."""
-        return self._asking.patiently(lambda: self._count(query))
+        return self._requester.retry(lambda: self._count(query))
 
     def _count(self, query: Mapping[str, Any] | None) -> int:
         with self.errors():
             found = self.client.count(index=self.name, query=query)
-        self._asking.check(found.body)
+        self._requester.check(found.body)
         return int(found["count"])
 
     def about(self) -> int:

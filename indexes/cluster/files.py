@@ -32,7 +32,9 @@ def put(index: ClusterIndex, folder: Path, place: str) -> dict[str, FileRecord]:
         name = f"{place}/{path.name}"
         records[name] = FileRecord(len(data), xxhash.xxh3_128_hexdigest(data))
         for key, start in zip(_keys(name, len(data)), range(0, max(1, len(data)), PIECE), strict=True):
-            operations.append(_written(key, {"data": base64.b64encode(data[start : start + PIECE]).decode()}))
+            operations.append(
+                _operation(key, {"data": base64.b64encode(data[start : start + PIECE]).decode()})
+            )
     write(index, FILES, operations)
     return records
 
@@ -58,8 +60,8 @@ def _pieces(index: ClusterIndex, name: str, size: int) -> Iterator[bytes]:
     keys = _keys(name, size)
     for start in range(0, len(keys), SEVERAL):
         with index.errors():
-            asked = keys[start : start + SEVERAL]
-            docs = index.patient.mget(index=f"{index.settings.index}{FILES}", ids=asked)["docs"]
+            part = keys[start : start + SEVERAL]
+            docs = index.patient.mget(index=f"{index.settings.index}{FILES}", ids=part)["docs"]
         for doc in docs:
             piece = doc.get("_source", {}).get("data")
             yield base64.b64decode(piece) if isinstance(piece, str) else b""
@@ -69,7 +71,7 @@ def quarantine(index: ClusterIndex, lines: Sequence[bytes], *, once: bool = Fals
     """Store unusable records, each a line of JSON; with `once`, no line is stored twice."""
     keys = (xxhash.xxh3_128_hexdigest(line) if once else secrets.token_hex(16) for line in lines)
     records = ({"record": line.decode(errors="replace")} for line in lines)
-    write(index, QUARANTINE, list(map(_written, keys, records)))
+    write(index, QUARANTINE, list(map(_operation, keys, records)))
 
 
 def quarantined(index: ClusterIndex) -> int:
@@ -79,7 +81,7 @@ def quarantined(index: ClusterIndex) -> int:
         return int(index.client.count(index=name, ignore_unavailable=True)["count"])
 
 
-def _written(key: str, source: Mapping[str, Any]) -> Operation:
+def _operation(key: str, source: Mapping[str, Any]) -> Operation:
     return Operation(orjson.dumps({"index": {"_id": key}}), orjson.dumps(source))
 
 

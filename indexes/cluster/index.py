@@ -1,8 +1,8 @@
 """The life cycle of an index on a cluster: created behind an alias, described, rebuilt, dropped.
 
 Its name is an alias of one generation, NAME-g000001 and so on. Next to a directory, a document's `_id` is its row, so
-that writing it twice changes nothing: a lost answer, a resumed build and a retry are all harmless, and readers skip
-rows that they do not know. Without a directory, the manifest is in the mapping, the `_id` is the document's id, and
+that writing it twice changes nothing: lost responses, resumed builds and retries are harmless, and readers skip rows
+that they do not know. Without a directory, the manifest is in the mapping, the `_id` is the document's id, and
 its version, the `stamp`, is external: of two writes of a document the later version wins, in whatever order they
 arrive.
 """
@@ -56,6 +56,8 @@ def check_name(name: str) -> str:
     """Return `name` if it can name an index in Elasticsearch. Raises IndexesError otherwise."""
     if not NAME.fullmatch(name):
         raise IndexesError(f"{name!r} is not a valid index name: use lower-case letters, digits, '-' and '_'")
+    if generation(name):
+        raise IndexesError(f"{name!r} is a generation of an index: leave out {name[-8:]!r}")
     return name
 
 
@@ -242,11 +244,11 @@ class ClusterIndex(IndexReads):
         """Return `state` from a node that has a master, waiting `seconds` for an election. May raise NoMasterError."""
 
         def look() -> State | None:
-            self.check_led()
+            self.check_master()
             return self.state(near=True)
 
         self._near = self.client  # use the patient client, since no search is waiting for this
-        return self._asking.patiently(look, seconds)
+        return self._requester.retry(look, seconds)
 
     def unfinished(self) -> State | None:
         """Return the generation of an unfinished build, if there is one."""

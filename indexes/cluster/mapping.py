@@ -91,7 +91,7 @@ def mapping(
     }
 
 
-def written(document: Document, row: int, terms: Sequence[str], further: Further) -> Operation:
+def index_row(document: Document, row: int, terms: Sequence[str], further: Further) -> Operation:
     """Return the idempotent operation that writes a row's document in an index next to a directory.
 
     `further` holds one vector, float32 [dim], for each vector field, and the result of `field_terms`.
@@ -100,8 +100,8 @@ def written(document: Document, row: int, terms: Sequence[str], further: Further
     return Operation(_action("index", _id=str(row)), _json(source))
 
 
-def written_alone(document: Document, stamp: int, terms: Sequence[str], further: Further) -> Operation:
-    """Return the operation, like `written`, that writes to an index without a directory; the later `stamp` wins."""
+def index_document(document: Document, stamp: int, terms: Sequence[str], further: Further) -> Operation:
+    """Return the operation, like `index_row`, that writes to an index without a directory; the later `stamp` wins."""
     source = {"stamp": stamp, **_common(document, terms, further)}
     values = {
         "id": document.id,
@@ -122,12 +122,12 @@ def _common(document: Document, terms: Sequence[str], further: Further) -> dict[
     return source
 
 
-def deleted(row: int) -> Operation:
+def delete_row(row: int) -> Operation:
     """Return the operation that deletes a row's document, if it exists."""
     return Operation(_action("delete", _id=str(row)))
 
 
-def deleted_alone(id_: str, stamp: int) -> Operation:
+def delete_document(id_: str, stamp: int) -> Operation:
     """Return the operation that deletes from an index without a directory, unless the document's stamp is later."""
     return Operation(_versioned("delete", id_, stamp))
 

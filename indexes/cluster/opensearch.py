@@ -73,8 +73,8 @@ class OpenSearchClient:
 
     def request(self, method: str, path: str, body: Any = None, **parameters: Any) -> Reply:
         """Send a request and return its response. Raises opensearch-py's errors."""
-        written = {name: _written(value) for name, value in parameters.items() if value is not None}
-        answer = self.transport.perform_request(method, path, params=written, body=body, timeout=self.seconds)
+        params = {name: _url_value(value) for name, value in parameters.items() if value is not None}
+        answer = self.transport.perform_request(method, path, params=params, body=body, timeout=self.seconds)
         return Reply(answer or {})
 
     def exists(self, path: str) -> bool:
@@ -243,7 +243,7 @@ def connect(settings: ElasticSettings, timeout: float | None = None) -> OpenSear
         retry_on_timeout=len(urls) > 1,
         retry_on_status=BUSY,
         pool_maxsize=CONNECTIONS,
-        ssl_context=_trusting(authority(settings)),
+        ssl_context=_ssl_context(authority(settings)),
     )
     return OpenSearchClient(transport, seconds / len(urls))
 
@@ -256,8 +256,11 @@ def errors(settings: ElasticSettings) -> Iterator[None]:
     try:
         yield
     except TransportError as e:
+        reason = reason_of(e.info or e.error)
+        if "cluster_manager_timeout" in reason:  # Elasticsearch rejects this parameter
+            raise not_the_product(settings) from None
         if isinstance(e.status_code, int):
-            raise api_error(settings, e.status_code, reason_of(e.info or e.error)) from None
+            raise api_error(settings, e.status_code, reason) from None
         raise no_answer(settings, type(e).__name__, str(e.error)) from None
     except (OpenSearchException, ValueError):  # the answer is not a JSON object
         raise not_the_product(settings) from None
@@ -281,7 +284,7 @@ def _node(url: str) -> dict[str, Any]:
     }
 
 
-def _trusting(authority: str | None) -> ssl.SSLContext:
+def _ssl_context(authority: str | None) -> ssl.SSLContext:
     """Return the SSL context that trusts this authority or the system's. Raises IndexesError if it is invalid."""
     import ssl  # imported here, so that a search without a server need not wait for it
 
@@ -295,5 +298,5 @@ def _lines(lines: Sequence[bytes]) -> bytes:
     return b"\n".join(lines) + b"\n"
 
 
-def _written(value: Any) -> str:
+def _url_value(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -55,9 +55,10 @@ class IndexReads(Connection):
     def _read(
         self, ids: Sequence[str], *, source: bool, seconds: float | None = None
     ) -> Iterator[tuple[list[dict[str, Any]], Sequence[str]]]:
+        ids = [id_ for id_ in ids if id_ and id_.isprintable()]  # the server refuses others, which are no ids
         for start in range(0, len(ids), BATCH):
             part = ids[start : start + BATCH]
-            yield self._asking.patiently(functools.partial(self._documents, part, source), seconds), part
+            yield self._requester.retry(functools.partial(self._documents, part, source), seconds), part
 
     def _documents(self, ids: Sequence[str], source: bool) -> list[dict[str, Any]]:
         """Return the server's result for each id. Raises PassingError if it cannot say whether a document exists."""

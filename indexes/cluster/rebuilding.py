@@ -29,15 +29,15 @@ def rebuild(address: Address, shards: int | None = None, replicas: int | None = 
     and BackendUnavailableError if a document is missing from the copy.
     """
     state = state_at(address, to_write=True)
-    own = ElasticSettings.of(address, state.shards, state.replicas)
-    wanted = dataclasses.replace(
-        own, shards=shards or own.shards, replicas=own.replicas if replicas is None else replicas
+    current = ElasticSettings.of(address, state.shards, state.replicas)
+    settings = dataclasses.replace(
+        current, shards=shards or current.shards, replicas=current.replicas if replicas is None else replicas
     )
     manifest = stored_manifest(address, state)
-    with contextlib.closing(ClusterIndex(own, state.name, WRITE_SECONDS)) as old:
+    with contextlib.closing(ClusterIndex(current, state.name, WRITE_SECONDS)) as old:
         old.block_writes()
         try:
-            with contextlib.closing(_next(wanted, manifest)) as new:
+            with contextlib.closing(_next(settings, manifest)) as new:
                 _copy(old, new, manifest)
                 # Read the settings again: they are in the mapping, which can change even while writes are blocked.
                 manifest = stored_manifest(address, state_at(address))
@@ -49,7 +49,7 @@ def rebuild(address: Address, shards: int | None = None, replicas: int | None = 
             with contextlib.suppress(BackendUnavailableError):
                 old.allow_writes()
             raise
-    return dataclasses.replace(manifest, documents=documents, elastic=wanted.to_json())
+    return dataclasses.replace(manifest, documents=documents, elastic=settings.to_json())
 
 
 def _next(settings: ElasticSettings, manifest: Manifest) -> ClusterIndex:
@@ -61,12 +61,12 @@ def _copy(old: ClusterIndex, new: ClusterIndex, manifest: Manifest) -> None:
     """Copy all documents. Raises BackendUnavailableError if their number differs afterwards."""
     old.refresh()
     sender, (dim, _) = DirectSender(new, manifest), vector_kind(manifest)
-    found = old.scan(source=True)
-    while part := list(itertools.islice(found, BATCH)):
+    scan = old.scan(source=True)
+    while part := list(itertools.islice(scan, BATCH)):
         vectors = old.vectors([id_ for id_, _ in part], dim) if dim else None
-        for place, (_, source) in enumerate(part):
+        for n, (_, source) in enumerate(part):
             document = document_of(source, old.name)
-            sender.put([document], None if vectors is None else vectors[place][None], source["stamp"])
+            sender.put([document], None if vectors is None else vectors[n][None], source["stamp"])
     sender.flush()
     new.refresh()
     if (count := new.count()) != (expected := old.count()):

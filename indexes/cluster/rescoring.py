@@ -77,7 +77,7 @@ class StatisticsCache:
         self._total = {"size": 0, "track_total_hits": True, "aggs": {"last": last, **sums}}
 
     def search(self, bodies: Sequence[Body], terms: Sequence[str]) -> tuple[list[list[Hit]], Statistics]:
-        """Return the hits of each search, and the statistics of at least `terms`. Raises like `Asking.msearch`."""
+        """Return the hits of each search, and the statistics of at least `terms`. Raises like `Requester.msearch`."""
         missing = [term for term in terms if term not in self._known.frequencies]
         # in several requests, since each has a time limit
         for start in range(COUNTED, len(missing), COUNTED):
@@ -101,7 +101,7 @@ class StatisticsCache:
         return [hits_of(answer) for answer in answers[len(missing) :]], known
 
     def of(self, terms: Sequence[str]) -> Statistics:
-        """Return the statistics of any number of different terms. Raises like `Asking.msearch`."""
+        """Return the statistics of any number of different terms. Raises like `Requester.msearch`."""
         _, known = self.search((), terms)
         return Statistics(known.total, {term: known.frequencies[term] for term in terms})
 
@@ -145,10 +145,10 @@ class Rescoring:
             return
         if self._fields:
             parts = [[parts_of(hit, field_name(n)) for hit in hits] for n in self._fields]
-            scores = scored_by_fields(self.counts, parts, statistics, self._parameters)
+            scores = score_by_fields(self.counts, parts, statistics, self._parameters)
         else:
             texts = [terms_of(hit).split(" ") for hit in hits]
-            scores = scored(self.counts, texts, statistics, self._parameters)
+            scores = score(self.counts, texts, statistics, self._parameters)
         bounds = np.array([hit["sort"][0] for hit in hits], dtype=np.float32)
         # Some versions leave out the factor k1 + 1, and all count deleted documents in their statistics.
         ratio = float(np.max(scores / bounds))
@@ -175,7 +175,7 @@ class Rescoring:
             rows[place], scores[place] = row, -negative
 
 
-def scored(
+def score(
     counts: Counter[str],
     documents: Sequence[Sequence[str]],
     statistics: Statistics,
@@ -184,12 +184,12 @@ def scored(
     """Return the score of each document (a list of terms), float32 [documents], bit for bit as `Bm25Scorer`."""
     discount = _discounts(documents, parameters.b, statistics.total.average)
     norms = (parameters.k1 * discount).astype(np.float32)[:, None]
-    found = _found(counts, documents)
+    found = _term_counts(counts, documents)
     factors = np.divide(found, found + norms, out=np.zeros_like(found), where=found > 0)
-    return _summed(counts, factors, statistics, parameters)
+    return _weighted_sums(counts, factors, statistics, parameters)
 
 
-def scored_by_fields(
+def score_by_fields(
     counts: Counter[str],
     parts: Sequence[Sequence[Sequence[str]]],
     statistics: Statistics,
@@ -201,15 +201,15 @@ def scored_by_fields(
     fields = parameters.fields
     if len(fields) == 1 and fields[0].weight == 1:
         alone = Statistics(total._replace(tokens=total.by_field[0]), statistics.frequencies)
-        return scored(counts, parts[0], alone, common(parameters, fields[0]))
+        return score(counts, parts[0], alone, common(parameters, fields[0]))
     summed = np.zeros((len(parts[0]), len(counts)), dtype=np.float32)
     for field, documents, average in zip(fields, parts, averages, strict=True):
         discount = _discounts(documents, b_of(parameters, field), average)
         factors = (field.weight / np.where(discount > 0, discount, 1)).astype(np.float32)
-        summed += _found(counts, documents) * factors[:, None]
+        summed += _term_counts(counts, documents) * factors[:, None]
     saturated = summed + np.float32(parameters.k1)
     np.divide(summed, saturated, out=saturated, where=summed > 0)
-    return _summed(counts, np.where(summed > 0, saturated, np.float32(0)), statistics, parameters)
+    return _weighted_sums(counts, np.where(summed > 0, saturated, np.float32(0)), statistics, parameters)
 
 
 def _discounts(documents: Sequence[Sequence[str]], b: float, average: float) -> Float64Array:
@@ -219,12 +219,12 @@ def _discounts(documents: Sequence[Sequence[str]], b: float, average: float) -> 
     return discounts
 
 
-def _found(counts: Counter[str], documents: Sequence[Sequence[str]]) -> Float32Array:
+def _term_counts(counts: Counter[str], documents: Sequence[Sequence[str]]) -> Float32Array:
     numbers = [[found.get(term, 0) for term in counts] for found in map(Counter, documents)]
     return np.array(numbers, dtype=np.float32).clip(max=MOST_COUNT)
 
 
-def _summed(
+def _weighted_sums(
     counts: Counter[str], factors: Float32Array, statistics: Statistics, parameters: Bm25Parameters
 ) -> ScoreArray:
     frequency = np.array([statistics.frequencies[term] for term in counts], dtype=np.int64)

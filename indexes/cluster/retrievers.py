@@ -62,19 +62,19 @@ class ClusterText(PagedSearch):
         different k1 or b from the index.
         """
         check_k(k)
-        parameters = self._checked(bm25 or self._parameters)
+        parameters = self._supported(bm25 or self._parameters)
         rows, scores = padding(len(queries), k)
         counts = [self._analysis.query_terms(text) for text in queries]
         answerable = [q for q, terms in enumerate(counts) if terms]
         if answerable and (width := self._numbers.width(k)):
-            clauses, fields = self.clauses(where), self._numbered(parameters)
+            clauses, fields = self.clauses(where), self._field_numbers(parameters)
             candidates = {q: Rescoring(counts[q], width, parameters, fields) for q in answerable}
-            asked = {q: text_query(counts[q], parameters, clauses, fields) for q in answerable}
+            text_queries = {q: text_query(counts[q], parameters, clauses, fields) for q in answerable}
             while pending := [q for q in answerable if not candidates[q].complete]:
                 step = max(1, min(BATCH, AT_ONCE // max(candidates[q].size(PAGE) for q in pending)))
                 for start in range(0, len(pending), step):
                     part = pending[start : start + step]
-                    self._extend([candidates[q] for q in part], [asked[q] for q in part], fields)
+                    self._extend([candidates[q] for q in part], [text_queries[q] for q in part], fields)
             for q in answerable:
                 candidates[q].into(rows[q], scores[q])
         return rows, scores
@@ -94,7 +94,7 @@ class ClusterText(PagedSearch):
         for one, size, hits in zip(candidates, sizes, answers, strict=True):
             one.add(hits, size, self._numbers.of([hit["sort"] for hit in hits]), statistics)
 
-    def _checked(self, parameters: Bm25Parameters) -> Bm25Parameters:
+    def _supported(self, parameters: Bm25Parameters) -> Bm25Parameters:
         """Return the parameters, without fields of weight 0, if the server supports them. Raises IndexesError."""
         own = self._parameters
         if (parameters.k1, parameters.b) != (own.k1, own.b):
@@ -111,7 +111,7 @@ class ClusterText(PagedSearch):
             )
         return dataclasses.replace(parameters, fields=active)
 
-    def _numbered(self, parameters: Bm25Parameters) -> tuple[int, ...]:
+    def _field_numbers(self, parameters: Bm25Parameters) -> tuple[int, ...]:
         names = [field.name for field in self._parameters.fields]
         return tuple(names.index(field.name) for field in parameters.fields)
 
@@ -204,7 +204,7 @@ class ClusterVectors(PagedSearch):
         """Return the exact rows and scores, both [n, k], for `queries` [n, dim]. Raises like `search_rows`."""
         return self._exact(normalised(check_vectors(queries, self._dim)), k, [])
 
-    def drawn(self, size: int, seed: int) -> tuple[Matrix, RowArray]:
+    def draw(self, size: int, seed: int) -> tuple[Matrix, RowArray]:
         """Return the vectors (float32 [n, dim]) and the rows (int64 [n]) of at most `size` random documents."""
         order = self._numbers.order[1:]
         field = next(iter(order[0]))
@@ -217,20 +217,20 @@ class ClusterVectors(PagedSearch):
 
     def _exact(self, queries: Matrix, k: int, clauses: list[dict[str, Any]]) -> tuple[RowArray, ScoreArray]:
         matching = {"bool": {"filter": clauses}} if clauses else {"match_all": {}}
-        return self._scored(queries, k, [matching] * len(queries))
+        return self._score(queries, k, [matching] * len(queries))
 
     def _approximate(
         self, queries: Matrix, k: int, clauses: list[dict[str, Any]]
     ) -> tuple[RowArray, ScoreArray]:
         breadth = min(max(int(self.settings["breadth"]), 2 * k), WINDOW)
         near = self.index.dialect.near
-        rows, scores = self._scored(queries, k, [near(q.tolist(), breadth, clauses) for q in queries])
+        rows, scores = self._score(queries, k, [near(q.tolist(), breadth, clauses) for q in queries])
         short = np.flatnonzero(rows[:, -1] < 0)
         if len(short):
             rows[short], scores[short] = self._exact(queries[short], k, clauses)
         return rows, scores
 
-    def _scored(self, queries: Matrix, k: int, candidates: Sequence[Query]) -> tuple[RowArray, ScoreArray]:
+    def _score(self, queries: Matrix, k: int, candidates: Sequence[Query]) -> tuple[RowArray, ScoreArray]:
         """Return the top k rows and cosines, both [n, k], among the matches of each query's `candidates` clause."""
         dialect = self.index.dialect
         rows, scores = self._top(

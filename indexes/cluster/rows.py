@@ -78,7 +78,7 @@ class ByStamp:
         return self._number([hit[2] for hit in hits], [hit[1] for hit in hits])
 
 
-class Seen(Rows):
+class HitRows(Rows):
     """Row numbers, assigned to documents as a search finds them."""
 
     def __init__(self, count: Callable[[], int]) -> None:

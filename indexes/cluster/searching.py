@@ -10,39 +10,40 @@ import numpy as np
 from indexes.cluster.breaker import Breaker
 from indexes.cluster.index import ClusterIndex
 from indexes.cluster.retrievers import ClusterText, ClusterVectors
-from indexes.cluster.rows import ByStamp, Seen
+from indexes.cluster.rows import ByStamp, HitRows
 from indexes.fusion import Ranking
 from indexes.hybrid import Answer, Embed, HybridIndex, Mode, SearchSettings
 from indexes.interface import BackendUnavailableError, Filter, RowArray, ScoreArray
 from indexes.text.parameters import Bm25Parameters
 
 
-class Guarded:
+class Guard:
     """A RowSearch behind a circuit breaker, which it may share with copies that use other row numbers."""
 
-    def __init__(self, side: ClusterText | ClusterVectors, breaker: Breaker | None = None) -> None:
-        self.side, self.breaker = side, breaker or Breaker(side)
+    def __init__(self, retriever: ClusterText | ClusterVectors, breaker: Breaker | None = None) -> None:
+        self.retriever, self.breaker = retriever, breaker or Breaker(retriever)
 
     def search_rows(
         self, queries: Any, k: int, where: Filter | None = None, bm25: Bm25Parameters | None = None
     ) -> tuple[RowArray, ScoreArray]:
         """Return rows (int64) and scores (float32), both [n, k]. Raises the same errors as `Breaker.search_rows`."""
-        side: Any = self.side
+        retriever: Any = self.retriever
         parameters = {} if bm25 is None else {"bm25": bm25}
         found: tuple[RowArray, ScoreArray] = self.breaker.run(
-            lambda: side.search_rows(queries, k, where, **parameters)
+            lambda: retriever.search_rows(queries, k, where, **parameters)
         )
         return found
 
-    def into(self, rows: Seen) -> Guarded:
+    def into(self, rows: HitRows) -> Guard:
         """Return a copy of this retriever that numbers documents by `rows`."""
-        return Guarded(self.side.numbered_by(ByStamp(rows.number, self.side.index.about)), self.breaker)
+        copy = self.retriever.numbered_by(ByStamp(rows.number, self.retriever.index.about))
+        return Guard(copy, self.breaker)
 
 
 class _OneSearch(HybridIndex):
     """Fuses both retrievers' results in one search; documents with equal scores come in the order of their stamps."""
 
-    rows: Seen
+    rows: HitRows
 
     def _ask(
         self, retrievers: Any, depth: int
@@ -59,19 +60,19 @@ class RemoteHybrid(HybridIndex):
     """
 
     def __init__(
-        self, index: ClusterIndex, vectors: Guarded | None, text: Guarded, settings: SearchSettings
+        self, index: ClusterIndex, vectors: Guard | None, text: Guard, settings: SearchSettings
     ) -> None:
-        super().__init__(Seen(index.count), vectors, text, settings, at_once=True)
-        self._index, self._sides = index, (vectors, text)
+        super().__init__(HitRows(index.count), vectors, text, settings, at_once=True)
+        self._index, self._retrievers = index, (vectors, text)
 
     def __len__(self) -> int:
         return self._index.count()
 
     def meeting(self) -> HybridIndex:
         """Return a HybridIndex for one search, or for several whose row numbers must agree."""
-        seen = Seen(self._index.count)
-        vectors, text = (side and side.into(seen) for side in self._sides)
-        return _OneSearch(seen, vectors, text, self.settings, at_once=True)
+        rows = HitRows(self._index.count)
+        vectors, text = (retriever and retriever.into(rows) for retriever in self._retrievers)
+        return _OneSearch(rows, vectors, text, self.settings, at_once=True)
 
     def search(
         self,

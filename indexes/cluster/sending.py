@@ -9,7 +9,7 @@ import numpy as np
 
 from indexes.cluster.bulk import Operation
 from indexes.cluster.index import ClusterIndex
-from indexes.cluster.mapping import field_terms, stored_vectors, written, written_alone
+from indexes.cluster.mapping import field_terms, index_document, index_row, stored_vectors
 from indexes.interface import Document, Matrix
 from indexes.kinds import KINDS, on_server
 from indexes.store.records import Manifest
@@ -51,20 +51,20 @@ class DirectSender:
         self, documents: Sequence[Document], vectors: Matrix | None, first: int
     ) -> list[Operation]:
         """Return the operations that write documents, like `put`."""
-        alone, (dim, kind) = self._index.settings.stateless, self._kind
-        if alone:  # next to a directory, the directory's writer has already normalised them
+        stateless, (dim, kind) = self._index.settings.stateless, self._kind
+        if stateless:  # next to a directory, the directory's writer has already normalised them
             vectors = own_vectors(self._manifest, vectors, [d.id for d in documents])
         blocks: dict[str, Any] = (
             {} if vectors is None or not dim else stored_vectors(np.asarray(vectors), kind, first)
         )
         operations = []
         for n, document in enumerate(documents):
-            terms, own = self.terms(document), {name: block[n] for name, block in blocks.items()}
-            own |= field_terms([self._terms(document.field(name)) for name in self._fields])
-            if alone:
-                operations.append(written_alone(document, first + n, terms, own))
+            terms, fields = self.terms(document), {name: block[n] for name, block in blocks.items()}
+            fields |= field_terms([self._terms(document.field(name)) for name in self._fields])
+            if stateless:
+                operations.append(index_document(document, first + n, terms, fields))
             else:
-                operations.append(written(document, first + n, terms, own))
+                operations.append(index_row(document, first + n, terms, fields))
         return operations
 
     def terms(self, document: Document) -> list[str]:

@@ -15,11 +15,11 @@ import numpy as np
 from indexes.address import Address
 from indexes.anywhere import AnyWriter
 from indexes.cluster import files
-from indexes.cluster.abilities import refused
+from indexes.cluster.abilities import refusal
 from indexes.cluster.bulk import BulkSettings
 from indexes.cluster.client import WRITE_SECONDS, ElasticSettings
 from indexes.cluster.index import ClusterIndex
-from indexes.cluster.mapping import deleted_alone
+from indexes.cluster.mapping import delete_document
 from indexes.cluster.sending import DirectSender, Sender, vector_kind
 from indexes.cluster.states import state_at, stored_manifest
 from indexes.disk import faults
@@ -113,7 +113,7 @@ class RemoteWriter(AnyWriter):
     def change(cls, address: Address, keep: int | None = None) -> Iterator[Self]:
         """Open an index for changes, concurrently with other writers. Raises the same errors as `state_at`."""
         if keep:
-            raise refused(address, "`keep`")
+            raise refusal(address, "`keep`")
         state = state_at(address, to_write=True)
         settings = ElasticSettings.of(address, state.shards, state.replicas)
         with contextlib.closing(ClusterIndex(settings, timeout=WRITE_SECONDS)) as index:
@@ -121,14 +121,14 @@ class RemoteWriter(AnyWriter):
 
     def present(self, ids: Sequence[str]) -> set[str]:
         """Return which of `ids` are in the index; documents that a build sent after its last commit do not count."""
-        asked = [id_ for id_ in ids if id_ not in self._sent and id_ not in self._outdated]
+        unknown = [id_ for id_ in ids if id_ not in self._sent and id_ not in self._outdated]
         before = self._committed or np.inf
-        versions = self._waiting(lambda: self._index.versions(asked, STARTING))
-        found = {id_ for id_, version in versions.items() if version < before}
-        self._absent = {*asked} - found
-        return found | (self._sent & {*ids})
+        versions = self._retry(lambda: self._index.versions(unknown, STARTING))
+        known = {id_ for id_, version in versions.items() if version < before}
+        self._absent = {*unknown} - known
+        return known | (self._sent & {*ids})
 
-    def _waiting(self, ask: Callable[[], T]) -> T:
+    def _retry(self, ask: Callable[[], T]) -> T:
         """Return the result of `ask`; a build retries it for PATIENCE seconds. Raises BackendUnavailableError."""
         end = time.monotonic() + (PATIENCE if self._building else 0)
         while True:
@@ -194,7 +194,7 @@ class RemoteWriter(AnyWriter):
                 f"k1 and b of an index on {self._index.settings.product} are set by its build: give `k1` and `b` there"
             )
         for id_, stamp in zip(sorted(self._outdated), self._stamps(len(self._outdated)), strict=True):
-            self._index.bulk.put(deleted_alone(id_, stamp))
+            self._index.bulk.put(delete_document(id_, stamp))
         self.sender.flush()
         self._index.bulk.flush()
         faults.point("elastic.flushed")
@@ -209,11 +209,11 @@ class RemoteWriter(AnyWriter):
         )
         self._reset()
         if self._building:
-            self._waiting(lambda: self._index.describe(manifest, self._stamp))
+            self._retry(lambda: self._index.describe(manifest, self._stamp))
             self._committed = self._stamp
             if manifest.build.complete:
-                self._waiting(self._index.refresh)
-                self._waiting(self._index.promote)
+                self._retry(self._index.refresh)
+                self._retry(self._index.promote)
                 self._building, self._committed = False, 0
         else:
             if (manifest.search, manifest.bm25) != (old.search, old.bm25):
@@ -230,12 +230,12 @@ class RemoteWriter(AnyWriter):
 
     def _store(self, kind: str, name: str, folder: Path) -> Manifest:
         """Store a folder on the cluster, which readers then adopt; of two changes of settings, the later wins."""
-        old, place = self.manifest, f"{kind}/{name}"
-        kept = {name: record for name, record in old.files.items() if not name.startswith(f"{kind}/")}
+        old, path = self.manifest, f"{kind}/{name}"
+        others = {name: record for name, record in old.files.items() if not name.startswith(f"{kind}/")}
         manifest = dataclasses.replace(
             old,
-            files=kept | files.put(self._index, folder, place),
-            search={**old.search, kind: place},
+            files=others | files.put(self._index, folder, path),
+            search={**old.search, kind: path},
             generation=old.generation + 1,
         )
         faults.point("stored.copied")
@@ -245,4 +245,4 @@ class RemoteWriter(AnyWriter):
 
     def store_encoder(self, name: str, folder: Path) -> Manifest:
         """Raise IndexesError: an index on a cluster cannot hold a copy of its encoder."""
-        raise refused(self.address, "a copy of the encoder")
+        raise refusal(self.address, "a copy of the encoder")

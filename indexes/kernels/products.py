@@ -53,13 +53,13 @@ class PostingLists:
         if left.shape[1] != self.shape[0] or out.shape != (left.shape[0], self.shape[1]):
             raise ValueError(f"shapes do not match: {left.shape} · {self.shape}, to be added to {out.shape}")
         library = kernels.load("products")
-        given = _parts(left)
+        parts = _parts(left)
         begin = 0
         for tile in self.tiles:
             part = out[:, begin:]
             begin += tile.matrix.shape[1]
             if library is not None:
-                kernels.call(library.add_postings, 0, *out.shape, *given, *tile.parts, part)
+                kernels.call(library.add_postings, 0, *out.shape, *parts, *tile.parts, part)
                 continue
             for row, (start, stop) in enumerate(pairwise(left.indptr.tolist())):
                 lists = tile.matrix[left.indices[start:stop]]

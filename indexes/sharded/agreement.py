@@ -57,7 +57,9 @@ def _described(manifest: Manifest) -> str:
     record = manifest.encoder
     if record is None:
         return "no encoder"
-    return f"{record.name} (fingerprint {record.fingerprint[:12] or 'unknown'}, {record.dim} dimensions)"
+    if not manifest.embeds:
+        return f"an unknown one ({record.dim} dimensions)"
+    return f"{record.name} (fingerprint {record.fingerprint[:12]}, {record.dim} dimensions)"
 
 
 def joint(shards: Sequence[Named]) -> tuple[Manifest, tuple[str, ...]]:

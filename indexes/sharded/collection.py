@@ -39,7 +39,7 @@ from indexes.text.forward_index import ForwardIndex
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 from indexes.text.postings import PostingsSegment
 from indexes.text.queries import Queries
-from indexes.text.scoring import AskedTerms, Bm25Scorer
+from indexes.text.scoring import Bm25Scorer, WeightedTerms
 from indexes.text.search import TextSearch
 from indexes.vectors.faiss_index import FaissIndex
 
@@ -101,15 +101,15 @@ class ShardedScorer(Bm25Scorer):
     ) -> tuple[RowArray, ScoreArray]:
         return self._best_in_steps(queries, k, allowed, parameters)
 
-    def _offer(self, part: slice, asked: AskedTerms, allowed: Mask | None, keys: AnyArray) -> None:
+    def _offer(self, part: slice, terms: WeightedTerms, allowed: Mask | None, keys: AnyArray) -> None:
         def ask(group: slice) -> AnyArray:
-            own = np.zeros_like(keys)
-            super(ShardedScorer, self)._offer(group, asked, allowed, own)
-            return own
+            best = np.zeros_like(keys)
+            super(ShardedScorer, self)._offer(group, terms, allowed, best)
+            return best
 
         # A key encodes the score and the row, so the greatest keys are the best overall, ties in row order.
-        found = np.concatenate(self._lanes.each(ask, self._groups), axis=1)
-        keys[:] = np.sort(found, axis=1)[:, -keys.shape[1] :]
+        candidates = np.concatenate(self._lanes.each(ask, self._groups), axis=1)
+        keys[:] = np.sort(candidates, axis=1)[:, -keys.shape[1] :]
 
 
 class ShardedBm25(Bm25Index):
@@ -178,10 +178,10 @@ class ShardedCollection(Collection):
     def _joined_vectors(self, firsts: Sequence[int], lanes: Lanes) -> RowSearch | None:
         if self.manifest.encoder is None:
             return None
-        found = [shard.hybrid.vectors for shard in self.shards]
-        missing = next((vectors for vectors in found if isinstance(vectors, Unavailable)), None)
-        own = [vectors for vectors in found if isinstance(vectors, FaissIndex)]
-        return missing or ShardedVectors(own, firsts, self.rows, lanes)
+        retrievers = [shard.hybrid.vectors for shard in self.shards]
+        missing = next((vectors for vectors in retrievers if isinstance(vectors, Unavailable)), None)
+        present = [vectors for vectors in retrievers if isinstance(vectors, FaissIndex)]
+        return missing or ShardedVectors(present, firsts, self.rows, lanes)
 
 
 def open_shards(
@@ -210,9 +210,9 @@ def open_shards(
             return e
 
     with ThreadPoolExecutor(min(len(directories), cores()), thread_name_prefix="opening") as pool:
-        found = list(pool.map(load, directories))
-    opened = [shard for shard in found if isinstance(shard, Collection)]
-    absent = {d: e for d, e in zip(directories, found, strict=True) if isinstance(e, Exception)}
+        results = list(pool.map(load, directories))
+    opened = [shard for shard in results if isinstance(shard, Collection)]
+    absent = {d: e for d, e in zip(directories, results, strict=True) if isinstance(e, Exception)}
     if absent and (on_failure == "fail" or not opened):
         raise next(iter(absent.values()))
     return ShardedCollection(opened, on_failure, {d: str(e) for d, e in absent.items()})
@@ -222,10 +222,10 @@ def _rows(shards: Sequence[Collection], firsts: Sequence[int], documents: Docume
     """Return the rows of all shards. Raises DuplicateIdError, naming directories, if an id is in two of them."""
     dead = np.concatenate([shard.rows.dead + first for shard, first in zip(shards, firsts, strict=False)])
     parts = [shard.documents.ids() for shard in shards]
-    if found := repeated(parts, [shard.rows.mask() for shard in shards]):
-        where = [str(shard.directory) for shard in shards if found[0] in shard.rows]
+    if ids := repeated(parts, [shard.rows.mask() for shard in shards]):
+        where = [str(shard.directory) for shard in shards if ids[0] in shard.rows]
         raise DuplicateIdError(
-            f"{' and '.join(where)} both hold {name_some(found)}: delete one of the two with "
+            f"{' and '.join(where)} both hold {name_some(ids)}: delete one of the two with "
             "`linker index delete`"
         )
     for part in parts:

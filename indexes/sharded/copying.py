@@ -33,7 +33,7 @@ def copy_into(target: Address, sources: Sequence[Path]) -> Manifest:
     agreement.check_alike(named)
     servers = [ElasticSettings.from_json(m.elastic) for _, m in named if m.elastic]
     shape = max([1, *(s.shards for s in servers)]), max([0, *(s.replicas for s in servers)])
-    with RemoteWriter.begin(target, _requested(target, named), *shape) as writer:
+    with RemoteWriter.begin(target, _new_manifest(target, named), *shape) as writer:
         try:
             for source in sources:
                 _copy(source, writer)
@@ -43,7 +43,7 @@ def copy_into(target: Address, sources: Sequence[Path]) -> Manifest:
             raise
 
 
-def _requested(target: Address, sources: Sequence[agreement.Named]) -> Manifest:
+def _new_manifest(target: Address, sources: Sequence[agreement.Named]) -> Manifest:
     """Return the manifest of the new index, with the first source's tuned settings, but without its learned models."""
     (first, one), *_ = sources
     kinds, encoder = ABILITIES[target.server].vectors, one.encoder
@@ -74,8 +74,8 @@ def _copy(source: Path, writer: RemoteWriter) -> None:
 
 
 def _batches(collection: AnyCollection) -> Iterator[tuple[list[Document], Matrix | None]]:
-    found = collection.matching()
-    while documents := list(itertools.islice(found, BATCH)):
+    remaining = collection.matching()
+    while documents := list(itertools.islice(remaining, BATCH)):
         ranking = collection.ranking()  # on a cluster, it numbers only these documents
         rows = ranking.rows.locate([document.id for document in documents])
         yield documents, collection.vectors_of(ranking, rows) if collection.manifest.encoder else None

@@ -35,7 +35,7 @@ def backup(directory: Path, out: Path) -> Manifest:
     links if it is on the same file system. Every file is compared with its checksum, and `out` appears complete or
     not at all. Raises IndexesError if there is no index, a part of it is on a server or `out` exists, DamagedError.
     """
-    with storage.disk_errors(f"backing up {directory}"), _opened(directory) as (manifest, files):
+    with storage.disk_errors(f"backing up {directory}"), _open_generation(directory) as (manifest, files):
         if out.suffix == ".tar":
             with _new_file(out) as target:
                 _write_tar(directory, manifest, files, target)
@@ -48,7 +48,7 @@ def backup(directory: Path, out: Path) -> Manifest:
 
 def write_archive(directory: Path, target: IO[bytes]) -> Manifest:
     """Write the last committed generation as a tar archive; return its manifest. Raises like `backup`."""
-    with storage.disk_errors(f"backing up {directory}"), _opened(directory) as (manifest, files):
+    with storage.disk_errors(f"backing up {directory}"), _open_generation(directory) as (manifest, files):
         _write_tar(directory, manifest, files, target)
     return manifest
 
@@ -81,7 +81,7 @@ def restore_archive(source: IO[bytes], directory: Path, name: str) -> Manifest:
 
 
 @contextlib.contextmanager
-def _opened(directory: Path) -> Iterator[tuple[Manifest, Mapping[str, IO[bytes]]]]:
+def _open_generation(directory: Path) -> Iterator[tuple[Manifest, Mapping[str, IO[bytes]]]]:
     manifest = manifests.load(directory)
     generations.refuse_server(manifest, f"{directory} cannot be backed up by copying its files")
     ownership.refuse_links(directory)
@@ -140,7 +140,7 @@ def _new_folder(out: Path, manifest: Manifest) -> Iterator[Path]:
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
         raise IndexesError(f"{out} already exists: name a folder that does not exist, or an empty one")
     writing.make_folder(target.parent)
-    folder = _beside(target)
+    folder = _temporary(target)
     folder.mkdir()
     copied = [name for name in manifest.files if ownership.is_encoder_file(name)]
     try:
@@ -163,7 +163,7 @@ def _new_file(out: Path) -> Iterator[writing.NewFile]:
     if target.exists():
         raise IndexesError(f"{out} already exists: choose another name, or delete it")
     writing.make_folder(target.parent)
-    part = _beside(target)
+    part = _temporary(target)
     try:
         with writing.NewFile(part) as file:
             yield file
@@ -174,7 +174,7 @@ def _new_file(out: Path) -> Iterator[writing.NewFile]:
     writing.sync(target.parent)
 
 
-def _beside(target: Path) -> Path:
+def _temporary(target: Path) -> Path:
     return target.with_name(f".{target.name}.{os.getpid()}.partial")
 
 
@@ -194,7 +194,7 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
         yield block
 
 
-class _Summed:
+class _HashingReader:
     """Reads a file once and computes the checksum of the data read."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -217,11 +217,11 @@ def _write_tar(
     with tarfile.open(fileobj=cast("IO[bytes]", target), mode="w|", format=tarfile.PAX_FORMAT) as tar:
         tar.addfile(_member(manifests.NAME, len(data)), BytesIO(data))
         for name, file in files.items():
-            size, summed = manifest.files[name].bytes, _Summed(file)
+            size, reader = manifest.files[name].bytes, _HashingReader(file)
             if os.fstat(file.fileno()).st_size != size:
                 raise DamagedError(f"{directory / name}: its size differs from its record")
-            tar.addfile(_member(name, size), summed)
-            _check(directory / name, FileRecord(size, summed.digest.hexdigest()), manifest, name)
+            tar.addfile(_member(name, size), reader)
+            _check(directory / name, FileRecord(size, reader.digest.hexdigest()), manifest, name)
 
 
 def _member(name: str, size: int) -> tarfile.TarInfo:

@@ -58,7 +58,7 @@ class DocumentStore:
         self.segments = [(known or {}).get(s) or StoredSegment(directory, s) for s in segments]
         self._firsts = np.cumsum([0, *(s.rows for s in segments)])
         self._joined: Matrix | None = None  # the vectors of several segments, in one block
-        self._growing: Growing | None = None  # the array that begins with these vectors
+        self._growing: GrowingVectors | None = None  # the array that begins with these vectors
         self._earlier = (earlier._growing, self._shared_with(earlier)) if earlier else (None, 0)
 
     @classmethod
@@ -128,7 +128,7 @@ class DocumentStore:
             growing, shared = self._earlier
             joined = growing.extend(int(self._firsts[shared]), files[shared:]) if growing and shared else None
             if joined is None:
-                growing = Growing(self.rows, dim)
+                growing = GrowingVectors(self.rows, dim)
                 joined = growing.extend(0, files)
             assert joined is not None
             self._joined, self._growing = joined, growing
@@ -182,12 +182,12 @@ def _repeated(documents: DocumentStore, live: Mask, before: tuple[DocumentStore,
         if was_live is None or not (live[:shared] & ~was_live[:shared]).any():
             places, rows = first.find(later)
             twice = live[rows] & live[places + shared]
-            found = later.of_rows(distinct(places[twice]))
-            return found + repeated([later], [live[shared:]])
+            ids = later.of_rows(distinct(places[twice]))
+            return ids + repeated([later], [live[shared:]])
     return repeated([documents.ids()], [live])
 
 
-class Growing:
+class GrowingVectors:
     """An array of vectors, each written once; a generation uses the first ones. Several threads may extend it."""
 
     def __init__(self, rows: int, dim: int) -> None:
@@ -199,8 +199,8 @@ class Growing:
     def extend(self, first: int, parts: Iterable[tuple[Path, int]]) -> Matrix | None:
         """Return the rows before `first`, followed by those of all `parts`: float32 [rows, dim], read-only.
 
-        `parts` are files of vectors and their numbers of rows. Return None if there is no room for them, or if
-        different rows are in their place. Raises DamagedError if a file is too short.
+        `parts` are files of vectors and their numbers of rows. Return None if the array has no room for them, or holds
+        different rows there. Raises DamagedError if a file is too short.
         """
         with self._lock:
             end = first
@@ -209,15 +209,15 @@ class Growing:
                 if begin > self._written or end > len(self._array):
                     return None
                 with path.open("rb") as file:
-                    there = max(min(self._written, end), begin)
-                    known, new = self._array[begin:there], self._array[there:end]
+                    common = max(min(self._written, end), begin)
+                    known, new = self._array[begin:common], self._array[common:end]
                     if not np.array_equal(_read(file, np.empty_like(known)).view("<u4"), known.view("<u4")):
                         return None
                     _read(file, new)
                 self._written = max(self._written, end)
-            found = self._array[:end]
-            found.flags.writeable = False
-            return found
+            array = self._array[:end]
+            array.flags.writeable = False
+            return array
 
 
 def _read(file: BufferedReader, into: Matrix) -> Matrix:

@@ -136,7 +136,8 @@ def refuse_server(manifest: Manifest, what: str) -> None:
     """Raise IndexesError if a part of the index is on Elasticsearch, which holds only the last generation."""
     if manifest.elastic:
         raise IndexesError(
-            f"{what}: the part on Elasticsearch ({manifest.elastic['index']}) holds only the last generation"
+            f"{what}: the part on Elasticsearch ({manifest.elastic['index']}) holds only the last generation: take "
+            "snapshots of it there, each with a copy of the directory made while nobody writes"
         )
 
 

@@ -84,7 +84,7 @@ class Analysis:
 
     def terms(self, prepared: str) -> list[str]:
         """Return the terms of a document's prepared text, or of one of its pieces."""
-        return self._analysed(self._for_documents, prepared)
+        return self._analyse(self._for_documents, prepared)
 
     def terms_of_each(self, pieces: Sequence[str]) -> list[list[str]]:
         """Return the result of `terms` for each of several pieces; plain words are analysed in one call."""
@@ -96,9 +96,9 @@ class Analysis:
 
     def content_terms(self, prepared: str) -> list[str]:
         """Return the terms, except stop words, of a query's prepared text or of one of its pieces."""
-        return self._analysed(self._for_queries, prepared)
+        return self._analyse(self._for_queries, prepared)
 
-    def _analysed(self, analyzer: TextAnalyzer, prepared: str) -> list[str]:
+    def _analyse(self, analyzer: TextAnalyzer, prepared: str) -> list[str]:
         text = encodable(prepared)
         if self.settings.tokenizer == "posts":
             text = without_marks(text)

@@ -178,9 +178,10 @@ class Bm25Index:
     ) -> None:
         """Add a batch, all or nothing. Raises DuplicateIdError, BadIdError, and IndexesError if it is read-only."""
         self._check_writable()
-        if len(texts) != len(ids) or (metadata is not None and len(metadata) != len(ids)):
+        records = len(ids if metadata is None else metadata)
+        if not len(ids) == len(texts) == records:
             raise IndexesError(
-                f"expected one text and, if any, one metadata record for each of {len(ids)} ids, got {len(texts)} texts"
+                f"expected as many texts and metadata records as ids: {len(texts)}, {records} and {len(ids)}"
             )
         # Steps that can fail come first, and `append` refuses bad ids: half a batch must never be added.
         tokens, lengths = self.numbers(texts)
@@ -229,7 +230,7 @@ class Bm25Index:
         first = sum(s.documents for s in self._segments)
         tokens, lengths = np.concatenate(self._tokens), np.concatenate(self._lengths)
         new = postings.from_tokens(first, tokens, lengths, self._vocabulary.hashes)
-        self._segments = segment_files.grown(
+        self._segments = segment_files.grow(
             self._segments, new, carrying.POSTINGS, self._directory, postings.merged, postings.write,
             building=self._building,
         )  # fmt: skip

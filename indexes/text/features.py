@@ -59,7 +59,7 @@ class QueryReader:
 
     def __init__(self, analysis: Analysis) -> None:
         self._analysis = analysis
-        self._terms = functools.lru_cache(PIECES)(self._analysed)
+        self._terms = functools.lru_cache(PIECES)(self._analyse)
 
     def read(self, text: str) -> QueryWords:
         """Return the words of a query's text; if all of them are stop words, they count as content."""
@@ -78,7 +78,7 @@ class QueryReader:
         hashes = np.array(list(kinds), dtype=np.uint64)
         return QueryWords(np.array([order[t] for t in word], dtype=np.int32), hashes, kind)
 
-    def _analysed(self, piece: str) -> list[tuple[int, int]]:
+    def _analyse(self, piece: str) -> list[tuple[int, int]]:
         content = set(self._analysis.content_terms(piece))
         marks = CAPITAL * piece[0].isupper() + NUMBER * any(c.isdigit() for c in piece)
         terms = self._analysis.terms(piece)

@@ -112,9 +112,9 @@ class FieldScorer(Scorer):
             count = known.get(term)
             if count is None:
                 lists = [
-                    segment.rows[place[0, number] : place[1, number]].astype(np.int64) + segment.first
+                    segment.rows[bounds[0, number] : bounds[1, number]].astype(np.int64) + segment.first
                     for scorer, of_field in zip(scorers, places, strict=True)
-                    for segment, place in zip(scorer.segments, of_field, strict=True)
+                    for segment, bounds in zip(scorer.segments, of_field, strict=True)
                 ]
                 count = known[term] = _different(lists, seen)
             out[number] = count

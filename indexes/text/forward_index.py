@@ -120,7 +120,7 @@ class ForwardIndex:
         tokens, lengths, of_sentences, counts = (np.concatenate(p) for p in zip(*self._parts, strict=True))
         hashes = self._vocabulary.hashes
         new = forward.from_tokens(self.rows, tokens, lengths, of_sentences, counts, hashes)
-        self._segments = segment_files.grown(
+        self._segments = segment_files.grow(
             self._segments, new, carrying.TOKENS, self._directory, forward.merged, forward.write,
             building=self._building,
         )  # fmt: skip
@@ -179,15 +179,15 @@ class ForwardIndex:
         if len(rows) and not 0 <= rows.min() <= rows.max() < self.rows:
             raise IndexError(f"expected rows from 0 to {self.rows - 1}, got {rows.min()} to {rows.max()}")
         (firsts, idf), (documents, tokens) = self._statistics, self.total
-        found = [_find(s, query.hashes) for s in self._segments]
-        weights = features.weigh(query, self.frequencies(query.hashes, found), documents, tokens)
+        matches = [_find(s, query.hashes) for s in self._segments]
+        weights = features.weigh(query, self.frequencies(query.hashes, matches), documents, tokens)
         out = np.empty((len(rows), len(NAMES)), dtype=np.float32)
         segment_of = np.searchsorted(firsts, rows, side="right") - 1
         for number in distinct(segment_of).tolist():
-            here, segment = segment_of == number, self._segments[number]
-            out[here] = _describe(
-                segment, idf[number], rows[here] - segment.first, tokens / max(1, documents) or 1.0, query,
-                found[number][0], weights,
+            members, segment = segment_of == number, self._segments[number]
+            out[members] = _describe(
+                segment, idf[number], rows[members] - segment.first, tokens / max(1, documents) or 1.0, query,
+                matches[number][0], weights,
             )  # fmt: skip
         return out
 

@@ -120,7 +120,7 @@ class LinearText:
         self,
         field: _Field,
         number: int,
-        places: Sequence[AnyArray],
+        bounds: Sequence[AnyArray],
         weights: Float32Array,
         sums: Float32Array,
         *,
@@ -129,16 +129,16 @@ class LinearText:
         """Add the values of a segment's postings, or their squares, to their rows' `sums` (float32 [rows])."""
         check_lengths(field.scorer.segments)
         segment, tables = field.scorer.segments[number], field.scorer.tables(field.parameters)
-        here = sums[segment.first : segment.first + segment.documents]
-        begin, end = (np.ascontiguousarray(place, dtype=np.int64) for place in places)
+        totals = sums[segment.first : segment.first + segment.documents]
+        begin, end = (np.ascontiguousarray(column, dtype=np.int64) for column in bounds)
         codes = field.scorer.codes[number]
         if self._library is not None:
             kernels.call(
                 self._library.add, segment.rows, segment.counts, codes, segment.documents, tables.norms, tables.factors,
-                len(tables.norms), len(weights), begin, end, weights, int(squared), here,
+                len(tables.norms), len(weights), begin, end, weights, int(squared), totals,
             )  # fmt: skip
             return
         for low, high, weight in zip(begin.tolist(), end.tolist(), weights, strict=True):
             rows, counts = segment.rows[low:high], segment.counts[low:high].astype(np.float32)
             value = weight * (counts / (counts + tables.norms[codes[rows]]))
-            here[rows] += value * value if squared else value
+            totals[rows] += value * value if squared else value

@@ -48,14 +48,14 @@ class PhraseSearch:
         A phrase is analysed like documents: inflections match, and so do stop words unless the index drops them.
         Quotes without a term are ignored. Raises DamagedError, and IndexesError if the index is closed.
         """
-        found = [self._having(terms) for part in quoted(text) if (terms := self._terms(part))]
-        if not found:
+        matches = [self._having(terms) for part in quoted(text) if (terms := self._terms(part))]
+        if not matches:
             return where
         mask = np.ones(len(self._rows.ids), dtype=bool)
-        for rows in found:
-            here = np.zeros_like(mask)
-            here[rows] = True
-            mask &= here
+        for rows in matches:
+            having = np.zeros_like(mask)
+            having[rows] = True
+            mask &= having
         return RowFilter(where.conditions if where else (), mask)
 
     def _terms(self, text: str) -> list[str]:

@@ -110,7 +110,7 @@ def from_tokens(first: int, tokens: AnyArray, lengths: AnyArray, hashes: AnyArra
         starts.astype(np.int64),
         unique.astype(np.uint32),  # the lower half of the key
         counts,
-        _padded(_codes(lengths)),
+        _pad(_codes(lengths)),
     )
 
 
@@ -119,7 +119,7 @@ def _codes(lengths: AnyArray) -> AnyArray:
     return (np.searchsorted(LENGTHS, lengths, side="right") - 1).astype(np.uint16)
 
 
-def _padded(lengths: AnyArray) -> AnyArray:
+def _pad(lengths: AnyArray) -> AnyArray:
     return np.pad(lengths, (0, -len(lengths) % BLOCK))
 
 
@@ -144,7 +144,7 @@ def merged(segments: Sequence[PostingsSegment]) -> PostingsSegment:
         starts,
         rows,
         counts,
-        _padded(lengths),
+        _pad(lengths),
     )
 
 

@@ -48,7 +48,7 @@ class ScoringTables(NamedTuple):
     layout: AnyArray
 
 
-class AskedTerms(NamedTuple):
+class WeightedTerms(NamedTuple):
     """The terms of some queries: the index of each query's `first` term, `places` (see `find`), and weights."""
 
     tables: ScoringTables
@@ -182,9 +182,9 @@ class Bm25Scorer(Scorer):
     ) -> tuple[RowArray, ScoreArray]:
         """Do the same as the compiled `best`, for subclasses that override `_offer`, and without compiled code."""
         places, weights, scales = self._ask(queries, parameters)
-        asked = AskedTerms(self.tables(parameters), queries.first, places, weights)
+        terms = WeightedTerms(self.tables(parameters), queries.first, places, weights)
         keys = np.zeros((len(queries), k), dtype=np.uint64)
-        self._offer(slice(0, len(self._segments)), asked, allowed, keys)
+        self._offer(slice(0, len(self._segments)), terms, allowed, keys)
         return decoded(keys, scales)
 
     def _ask(self, queries: Queries, parameters: Bm25Parameters) -> tuple[AnyArray, AnyArray, AnyArray]:
@@ -203,24 +203,24 @@ class Bm25Scorer(Scorer):
         )  # fmt: skip
         return places, weights, scales
 
-    def _offer(self, part: slice, asked: AskedTerms, allowed: Mask | None, keys: AnyArray) -> None:
+    def _offer(self, part: slice, terms: WeightedTerms, allowed: Mask | None, keys: AnyArray) -> None:
         """Offer the rows of some segments to `keys` (uint64 [n, k]): per query, a heap of its best scores and rows."""
-        places, layouts, tables = asked.places[part], self._layouts[part], asked.tables
+        places, layouts, tables = terms.places[part], self._layouts[part], terms.tables
         if self._library is None:
             for segment, codes, of in zip(self._segments[part], self._codes[part], places, strict=True):
                 mask = None if allowed is None else allowed[segment.first : segment.first + segment.documents]
-                _offer_by_numpy(segment, tables.norms[codes], asked, of, mask, keys)
+                _offer_by_numpy(segment, tables.norms[codes], terms, of, mask, keys)
         else:
             kernels.call(
                 self._library.search, len(layouts), layouts, tables.norms, tables.factors, len(tables.norms), allowed,
-                len(keys), asked.first, places, places.shape[2], asked.weights, keys.shape[1], keys,
+                len(keys), terms.first, places, places.shape[2], terms.weights, keys.shape[1], keys,
             )  # fmt: skip
 
 
 def _offer_by_numpy(
     segment: PostingsSegment,
     norms: AnyArray,
-    asked: AskedTerms,
+    terms: WeightedTerms,
     places: AnyArray,
     allowed: Mask | None,
     keys: AnyArray,
@@ -228,11 +228,11 @@ def _offer_by_numpy(
     """Do the same as the compiled loop for one segment, whose rows have these `norms`, with identical results."""
     for q, heap in enumerate(keys):
         sums = np.zeros(segment.documents, dtype=np.int64)
-        for term in range(asked.first[q], asked.first[q + 1]):
-            here = slice(*places[:2, term])
-            rows, counts = segment.rows[here], segment.counts[here].astype(np.float32)
+        for term in range(terms.first[q], terms.first[q + 1]):
+            postings = slice(*places[:2, term])
+            rows, counts = segment.rows[postings], segment.counts[postings].astype(np.float32)
             factors = counts / (counts + norms[rows])
-            sums[rows] += (asked.weights[term] * factors).astype(np.int64) + 1
+            sums[rows] += (terms.weights[term] * factors).astype(np.int64) + 1
         offer_sums(heap, sums, segment.first, allowed)
 
 

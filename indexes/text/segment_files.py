@@ -156,7 +156,7 @@ def ranks_of(tokens: AnyArray, hashes: AnyArray) -> tuple[AnyArray, AnyArray]:
     return terms, rank[tokens]
 
 
-def grown(
+def grow(
     segments: Sequence[S],
     new: S,
     limits: carrying.MergeLimits,

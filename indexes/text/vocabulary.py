@@ -41,7 +41,7 @@ class TermVocabulary:
         self._number: dict[str, int] = {}  # term → id
         self._hashes = array("Q")  # hashes of the terms, by id
         self._several: list[list[int]] = []  # term ids of each piece that has no term or several
-        self._held = 0  # total number of terms in `_several`
+        self._several_terms = 0  # total number of terms in `_several`
         self._pieces: dict[str, int] = {}  # piece → its term's id, or −n − 1 for _several[n]
         # The same by the hashes of the pieces, for the compiled library; None without it.
         posts = analysis.settings.tokenizer == "posts"
@@ -62,10 +62,10 @@ class TermVocabulary:
         else:
             cut = [self._analysis.pieces(text) for text in texts]
             ends = np.cumsum([len(c) for c in cut], dtype=np.int64)
-            numbers = np.array([self._known(p) for c in cut for p in c], dtype=np.int32)
-        return self._expanded(numbers, ends)
+            numbers = np.array([self._number_of_piece(p) for c in cut for p in c], dtype=np.int32)
+        return self._expand(numbers, ends)
 
-    def _known(self, piece: str) -> int:
+    def _number_of_piece(self, piece: str) -> int:
         number = self._pieces.get(piece)
         if number is None:
             (number,) = self._numbers_of([piece])
@@ -74,23 +74,23 @@ class TermVocabulary:
 
     def _numbers_of(self, pieces: Sequence[str]) -> list[int]:
         each = self._analysis.terms_of_each(pieces)
-        return [self._numbered(terms[0]) if len(terms) == 1 else self._number_of(terms) for terms in each]
+        return [self._id_of(terms[0]) if len(terms) == 1 else self._number_of(terms) for terms in each]
 
     def _number_of(self, terms: Sequence[str]) -> int:
         """Return a negative number that stands for the terms of a piece that has none or several."""
-        numbers = [self._numbered(term) for term in terms]
+        numbers = [self._id_of(term) for term in terms]
         self._several.append(numbers)
-        self._held += len(numbers)
+        self._several_terms += len(numbers)
         return -len(self._several)
 
-    def _numbered(self, term: str) -> int:
+    def _id_of(self, term: str) -> int:
         number = self._number.get(term)
         if number is None:
             self._hashes.append(term_hash(term))
             number = self._number[term] = len(self._hashes) - 1
         return number
 
-    def _expanded(self, numbers: Int32Array, ends: Int64Array) -> tuple[Int32Array, Int64Array]:
+    def _expand(self, numbers: Int32Array, ends: Int64Array) -> tuple[Int32Array, Int64Array]:
         """Return term ids and their count per text, given the pieces' `numbers` and where each text `ends`.
 
         A piece's number is its term's id, or negative if it has no term or several.
@@ -120,7 +120,7 @@ class TermVocabulary:
     def full(self) -> bool:
         """Return whether the cache is full, so that a new vocabulary should be started."""
         entries = self._table.entries if self._table else len(self._pieces)
-        return max(entries, len(self._number), len(self._several) + self._held) > MOST
+        return max(entries, len(self._number), len(self._several) + self._several_terms) > MOST
 
 
 def _parts(texts: Sequence[str]) -> list[Sequence[str]]:

@@ -158,12 +158,12 @@ def ivf_fast_scan(file: File, dim: int, rows: int, subspaces: int) -> None:
     size = BLOCK_ROWS * even // 2
     shape = cells, (1 << 64) - 1, BLOCK_ROWS, size  # 2^64 − 1: codes in blocks have no size per row
     require(tuple(file.take(4, "<u8").tolist()) == shape, "its cells do not match its header")
-    held, seen = 0, np.zeros(total, dtype=bool)
+    count, seen = 0, np.zeros(total, dtype=bool)
     for _ in range(cells):
         numbers = file.vector("<i8")
         require(len(file.vector("|u1")) == -(-len(numbers) // BLOCK_ROWS) * size, "codes are missing")
-        held += _see(numbers, seen)
-    require(held == total and seen.all(), "it does not hold each row once")
+        count += _see(numbers, seen)
+    require(count == total and seen.all(), "it does not hold each row once")
     file.end()
 
 

@@ -217,7 +217,7 @@ class FaissIndex:
         mask = self._rows.mask()
         return np.arange(len(self._stored)) if mask is None else np.flatnonzero(mask)
 
-    def drawn(self, size: int, seed: int) -> tuple[Matrix, RowArray]:
+    def draw(self, size: int, seed: int) -> tuple[Matrix, RowArray]:
         """Return vectors (float32 [n, dim]) and rows (int64 [n], ascending) of at most `size` random documents."""
         live = self.live_rows()
         rows = np.sort(np.random.default_rng(seed).choice(live, min(size, len(live)), replace=False))

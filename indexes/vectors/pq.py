@@ -38,18 +38,18 @@ class _Codes:
         """Add codes of new rows of `flat`; trains on the first call, and again once the index is outgrown."""
         if self._index is None or self._outgrown(len(vectors)):
             self._index = None
-            self._index = self._trained(vectors)
+            self._index = self._train(vectors)
         block = 1 << 16
         for start in range(self._index.ntotal, len(vectors), block):
-            self._index.add(self._padded(vectors[start : start + block]))
+            self._index.add(self._pad(vectors[start : start + block]))
 
     def _outgrown(self, rows: int) -> bool:
         raise NotImplementedError
 
-    def _trained(self, vectors: Matrix) -> Any:
+    def _train(self, vectors: Matrix) -> Any:
         raise NotImplementedError
 
-    def _padded(self, vectors: Matrix) -> Matrix:
+    def _pad(self, vectors: Matrix) -> Matrix:
         """Return `vectors` [n, d] with zero columns appended as the index needs them; inner products stay the same."""
         missing = -vectors.shape[1] % (self._index.d if self._index else self.DIMENSIONS_PER_CODE)
         return np.pad(vectors, ((0, 0), (0, missing))) if missing else vectors
@@ -57,7 +57,7 @@ class _Codes:
     def _sample(self, vectors: Matrix, size: int) -> Matrix:
         """Return some of the rows, at most `size`, padded."""
         size = min(len(vectors), size)
-        return self._padded(
+        return self._pad(
             vectors[np.sort(np.random.default_rng(SEED).choice(len(vectors), size, replace=False))]
         )
 
@@ -91,7 +91,7 @@ class IvfPq(_Codes):
     def _cells(self, rows: int) -> int:
         return max(1, min(int(2 * math.sqrt(rows)), rows // self.POINTS_PER_CENTROID))
 
-    def _trained(self, vectors: Matrix) -> Any:
+    def _train(self, vectors: Matrix) -> Any:
         faiss = load_faiss()
         cells = self._cells(len(vectors))
         points = self._sample(vectors, self.POINTS_PER_CENTROID * max(cells, 8 * CENTROIDS))
@@ -128,7 +128,7 @@ class IvfPq(_Codes):
             nprobe=min(cells, max(8, math.ceil(cells * self._probed(fetch, total) / allowed))),
             sel=None if mask is None else bitmap(mask),
         )
-        rows: RowArray = self._index.search(self._padded(queries), self._fetched(fetch), params=parameters)[1]
+        rows: RowArray = self._index.search(self._pad(queries), self._fetched(fetch), params=parameters)[1]
         return rows
 
     def load(self, path: Path, flat: Any) -> int:
@@ -156,7 +156,7 @@ class PqScan(_Codes):
     def _outgrown(self, rows: int) -> bool:
         return rows >= 4 * self._trained_on
 
-    def _trained(self, vectors: Matrix) -> Any:
+    def _train(self, vectors: Matrix) -> Any:
         faiss = load_faiss()
         points, self._trained_on = self._sample(vectors, self.POINTS), len(vectors)
         dim = points.shape[1]
@@ -181,7 +181,7 @@ class PqScan(_Codes):
         count = self._fetched(fetch)
         if mask is not None:
             count = math.ceil(count * mask.size / max(1, int(np.count_nonzero(mask))))
-        rows: RowArray = self._index.search(self._padded(queries), min(count, total))[1]
+        rows: RowArray = self._index.search(self._pad(queries), min(count, total))[1]
         if mask is not None:
             rows = np.where((rows >= 0) & mask[rows], rows, -1)
         return rows

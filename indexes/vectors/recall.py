@@ -61,7 +61,7 @@ class ApproximateSearch(Protocol):
     def search_exactly(self, queries: Matrix, k: int) -> tuple[RowArray, ScoreArray]:
         """Return the exact rows and scores, both [n, k]."""
 
-    def drawn(self, size: int, seed: int) -> tuple[Matrix, RowArray]:
+    def draw(self, size: int, seed: int) -> tuple[Matrix, RowArray]:
         """Return the vectors (float32 [n, dim]) and the rows (int64 [n]) of at most `size` random documents."""
 
 

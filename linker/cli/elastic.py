@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 def refuse(directory: Path, what: str) -> None:
     """Raise IndexesError, with the remedy, if `what` needs a directory and an address is given."""
     if address := Address.of(directory):
-        from indexes.cluster import refused
+        from indexes.cluster import refusal
 
-        raise refused(address, what)
+        raise refusal(address, what)
 
 
 def drop(address: Address, yes: bool, as_json: bool) -> None:

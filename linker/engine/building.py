@@ -10,7 +10,7 @@ from pathlib import Path
 
 from indexes import merging
 from indexes.address import Address
-from indexes.cluster import RemoteWriter, manifest_of, refused, vectors_of
+from indexes.cluster import RemoteWriter, manifest_of, refusal, vectors_of
 from indexes.cluster.client import ElasticSettings, remember
 from indexes.interface import IndexesError
 from indexes.store import manifest as manifests
@@ -250,7 +250,7 @@ def requested_manifest(
     elastic = options.elastic.to_json() if options.elastic else {}
     if address := Address.of(out):
         if options.keep:
-            raise refused(address, "`keep`")
+            raise refusal(address, "`keep`")
         vectors = vectors_of(address, vectors)
         elastic = (options.elastic or ElasticSettings.of(address)).to_json()
     return Manifest(

@@ -58,7 +58,7 @@ def tune_recall(
         raise InputError(f"the target recall must be greater than 0 and at most 1, not {target}")
     query_rows = None
     if queries is None:
-        queries, query_rows = index.drawn(sample, SEED)
+        queries, query_rows = index.draw(sample, SEED)
     if not len(queries):
         raise InputError("there are no queries to measure recall on")
     curve = measure(index, queries, k, query_rows)

@@ -34,15 +34,15 @@ def test_a_tenth_is_real_and_each_real_text_is_in_one_shard(monkeypatch: pytest.
     monkeypatch.setattr(many, "BLOCK", 17)
     real: list[str] = []
     for number in range(3):
-        ids, texts, found = all_of(many.Shard(number, 3, 100, TEXTS, vectors()))
-        assert len(set(ids)) == len(ids) == len(texts) == len(found) == 100
+        ids, texts, matrix = all_of(many.Shard(number, 3, 100, TEXTS, vectors()))
+        assert len(set(ids)) == len(ids) == len(texts) == len(matrix) == 100
         assert texts[:10] == TEXTS[number::3][:10]
-        np.testing.assert_array_equal(found[:10], vectors()[number::3][:10])
+        np.testing.assert_array_equal(matrix[:10], vectors()[number::3][:10])
         real += texts[:10]
-        kept = [most_alike(text) for text in texts[10:]]
-        assert 4.5 < np.mean(kept) < 6  # of seven words, two are replaced; a place may be drawn twice
-        assert min(kept) == 5
-        np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+        words = [most_alike(text) for text in texts[10:]]
+        assert 4.5 < np.mean(words) < 6  # of seven words, two are replaced; a place may be drawn twice
+        assert min(words) == 5
+        np.testing.assert_allclose(np.linalg.norm(matrix, axis=1), 1, atol=1e-5)
     assert len(set(real)) == 30
 
 

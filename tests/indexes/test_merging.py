@@ -103,13 +103,13 @@ def test_what_is_committed_during_a_merge_stays(directory: Path) -> None:
         remove(directory, "d1", "d13")
 
     with during("merge.text", others):
-        done, opened = merge(directory)
-    assert done
+        merged, opened = merge(directory)
+    assert merged
     assert len(opened) == 1  # a different generation from the open one
-    found = Collection.open(directory)
-    assert [segment.rows for segment in found.manifest.segments] == [12, 3]
-    assert [d.id for d in found.matching()] == [f"d{n}" for n in range(15) if n not in (1, 4, 13)]
-    assert found.hybrid.search(["number12"], 1).hits[0].ids == ("d12",)
+    collection = Collection.open(directory)
+    assert [segment.rows for segment in collection.manifest.segments] == [12, 3]
+    assert [d.id for d in collection.matching()] == [f"d{n}" for n in range(15) if n not in (1, 4, 13)]
+    assert collection.hybrid.search(["number12"], 1).hits[0].ids == ("d12",)
     assert_tidy(directory)
 
 
@@ -138,13 +138,13 @@ def test_a_damaged_segment_is_not_merged(directory: Path) -> None:
 
 
 def test_one_process_merges_at_a_time_and_the_next_sweeps(directory: Path) -> None:
-    done: list[bool] = []
-    with during("merge.documents", lambda: done.append(merge(directory)[0])):
+    merges: list[bool] = []
+    with during("merge.documents", lambda: merges.append(merge(directory)[0])):
         assert merge(directory)[0]
-    assert done == [False]
-    left = directory / "merging" / "segments" / "000000"
-    left.mkdir(parents=True)
-    (left / "ids.txt").write_bytes(b"of a merge that was killed")
+    assert merges == [False]
+    folder = directory / "merging" / "segments" / "000000"
+    folder.mkdir(parents=True)
+    (folder / "ids.txt").write_bytes(b"of a merge that was killed")
     add(directory, 12)
     assert_tidy(directory)
 

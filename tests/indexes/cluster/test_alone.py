@@ -1,6 +1,7 @@
 """An index only on a cluster, on a real server: a directory's results, changes, many writers, faults."""
 
 import multiprocessing
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ from indexes.address import Address
 from indexes.cluster import RemoteWriter, check, drop, manifest_of, open_remote
 from indexes.cluster.client import ElasticSettings
 from indexes.cluster.index import ClusterIndex, new_name
-from indexes.cluster.mapping import written_alone
+from indexes.cluster.mapping import index_document
 from indexes.disk import faults
 from indexes.fusion import Fusion
 from indexes.hybrid import SearchSettings
@@ -104,8 +105,11 @@ def test_changes_are_seen_by_an_engine_that_is_open(make: Make, tmp_path: Path) 
     assert len(engine) == 50
     with pytest.raises(UnknownIdError, match="'new', 'd3'"):
         engine.delete(["new", "d4", "d3"])
-    with pytest.raises(UnknownIdError, match="'new'"):
-        engine.document("new")
+    for absent in ("new", "", "\udcff"):  # no document has an empty id, or one that is not Unicode
+        assert absent not in engine
+        for look in (engine.document, lambda id_: engine.delete([id_])):
+            with pytest.raises(UnknownIdError, match=rf"^not in the index: {re.escape(repr(absent))}"):
+                look(absent)
     assert "d4" in engine
 
 
@@ -145,7 +149,7 @@ def test_of_two_writes_the_later_stamp_stays(make: Make) -> None:
         stamp = time.time_ns() - 10**9
         writer.commit()
         old = Document("d", "older than the deletion")
-        writer._index.bulk.put(written_alone(old, stamp, ["older"], {}))
+        writer._index.bulk.put(index_document(old, stamp, ["older"], {}))
         writer.commit()
     assert "d" not in engine
 
@@ -166,7 +170,7 @@ def write_all(address: str, number: int, rounds: int) -> None:
 
 def test_processes_write_at_the_same_time(make: Make) -> None:
     engine = make("none")
-    # If both found them absent, one would be refused.
+    # If both find them absent, one would be refused.
     with RemoteWriter.change(remote(engine)) as writer:
         writer.add([Document(f"d{n}", "first") for n in range(20)], None)
         writer.commit()
@@ -176,9 +180,9 @@ def test_processes_write_at_the_same_time(make: Make) -> None:
     ]
     for process in writers:
         process.start()
-    seen = set()
+    counts = set()
     while any(process.is_alive() for process in writers):
-        seen.add(len(engine.search("own", 100).hits[0]))
+        counts.add(len(engine.search("own", 100).hits[0]))
         with RemoteWriter.change(remote(engine)) as other:
             other.commit()
     for process in writers:
@@ -195,8 +199,8 @@ def test_processes_write_at_the_same_time(make: Make) -> None:
     sources = store.sources([f"d{n}" for n in range(20)])
     assert {id_: source["stamp"] for id_, source in sources.items()} == store.versions(list(sources))
     for word in ("writer0", "writer1"):
-        found = set(engine.search(word, 100).hits[0].ids)
-        assert found == {f"d{n}" for n in range(20) if engine.document(f"d{n}").text.startswith(word)}
+        matches = set(engine.search(word, 100).hits[0].ids)
+        assert matches == {f"d{n}" for n in range(20) if engine.document(f"d{n}").text.startswith(word)}
 
 
 class _StopError(Exception):
@@ -300,14 +304,14 @@ def test_verification_finds_what_is_wrong_and_nothing_else(make: Make, tmp_path:
     store = engine.collection.index  # type: ignore[attr-defined]
     stamp = store.versions(["d3"])["d3"] + 1000
     vectors = dict.fromkeys(("vector", "near"), np.full(16, 0.25, dtype=np.float32))
-    store.bulk.put(written_alone(engine.document("d3"), stamp, ["other", "terms"], vectors))
-    right, other = (written_alone(engine.document("d4"), stamp - n, [], {}) for n in range(2))
+    store.bulk.put(index_document(engine.document("d3"), stamp, ["other", "terms"], vectors))
+    right, other = (index_document(engine.document("d4"), stamp - n, [], {}) for n in range(2))
     store.bulk.put(right._replace(source=other.source))
     store.bulk.flush()
     store.refresh()
     wrong = "\n".join(check(remote(engine)).damage)
-    assert "1 documents have no vector" in wrong
-    assert "1 documents have no near" in wrong
+    assert "the field vector is missing in 1 of its documents" in wrong
+    assert "the field near is missing in 1 of its documents" in wrong
     assert "document 'd3' is not found by its own terms" in wrong
     assert "document 'd4' is stored under another id or version" in wrong
     assert len(wrong.splitlines()) == 4
@@ -333,13 +337,13 @@ def test_the_commands_take_an_address_for_a_directory(
     assert linker("index", "build", corpus, "--out", where, "--shards", "2").stdout == (
         f"{where}: 40 documents added, 40 in all\n"
     )
-    found = linker("search", where, "banel deras", "--where", "lang=en", "-k", "3").stdout
-    assert len(found.splitlines()) == 3
+    hits = linker("search", where, "banel deras", "--where", "lang=en", "-k", "3").stdout
+    assert len(hits.splitlines()) == 3
     write_corpus(tmp_path / "more.jsonl", 5, prefix="m")
     assert "5 documents added, 45 in all" in linker("index", "add", where, tmp_path / "more.jsonl").stdout
-    again = linker("index", "add", where, tmp_path / "more.jsonl")
-    assert "0 documents added, 45 in all" in again.stdout
-    assert "5 records could not be used" in again.stderr
+    repeat = linker("index", "add", where, tmp_path / "more.jsonl")
+    assert "0 documents added, 45 in all" in repeat.stdout
+    assert "5 records could not be used" in repeat.stderr
     assert (
         "5 documents added, 45" in linker("index", "add", where, tmp_path / "more.jsonl", "--replace").stdout
     )

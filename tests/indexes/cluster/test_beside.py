@@ -13,7 +13,7 @@ import pytest
 from indexes.cluster import compare
 from indexes.cluster.client import ElasticSettings
 from indexes.cluster.index import ClusterIndex, new_name
-from indexes.cluster.mapping import mapping, written
+from indexes.cluster.mapping import index_row, mapping
 from indexes.hybrid import Mode
 from indexes.interface import (
     BackendUnavailableError,
@@ -227,10 +227,10 @@ def test_verify_names_what_the_server_lost_and_rebuild_restores_it(make: Make, t
     store.client.delete(index=settings.index, id="7")
     store.client.index(index=settings.index, id="8", document={"row": 8, "id": "other", "terms": "altered"})
     store.client.indices.refresh(index=settings.index)
-    done = linker("index", "verify", engine.directory, check=1)
-    assert "38 documents instead of 39" in done.stdout
-    assert f"{texts[7].id!r} is missing" in done.stdout
-    assert f"{texts[8].id!r} differs" in done.stdout
+    run = linker("index", "verify", engine.directory, check=1)
+    assert "38 documents instead of 39" in run.stdout
+    assert f"{texts[7].id!r} is missing" in run.stdout
+    assert f"{texts[8].id!r} differs" in run.stdout
     with pytest.raises(BackendUnavailableError, match=r"38 of 39.*linker index rebuild"):
         engine.add([Document("new", "text")])
     assert "39 documents" in linker("index", "rebuild", engine.directory, "--shards", "2").stdout
@@ -257,7 +257,7 @@ def test_rows_beside_the_commit_are_a_note_and_no_damage(make: Make, tmp_path: P
     store = ClusterIndex(ElasticSettings.from_json(manifests.load(engine.directory).elastic), timeout=60)
     # The last document was removed here, but not yet on the server.
     for row, id_ in ((30, "sent"), (31, "but"), (32, "not committed"), (2, texts[2].id)):
-        store.bulk.put(written(Document(id_, "banel"), row, ["banel"], {}))
+        store.bulk.put(index_row(Document(id_, "banel"), row, ["banel"], {}))
     store.flush()
     done = linker("index", "verify", engine.directory)
     assert "4 rows that are not in the commit" in done.stderr

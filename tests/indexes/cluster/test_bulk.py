@@ -110,31 +110,31 @@ def test_patience_ends() -> None:
 def test_put_waits_while_too_much_is_under_way_and_brings_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(elastic_bulk, "CHUNK_OPERATIONS", 1)
     gate = threading.Event()
-    asked = threading.Semaphore(0)
+    requests = threading.Semaphore(0)
 
     def send(lines: Sequence[bytes]) -> list[BulkOutcome]:
-        asked.release()
+        requests.release()
         assert gate.wait(30)
         return [BulkOutcome(400, "never")]
 
     bulk = Bulk(send, BulkSettings(workers=2))
-    put: list[Operation] = []
+    queued: list[Operation] = []
 
     def feed() -> None:
         with pytest.raises(IndexesError, match="never"):
             for operation in operations(100):
                 bulk.put(operation)
-                put.append(operation)
+                queued.append(operation)
 
     feeder = threading.Thread(target=feed)
     feeder.start()
-    assert asked.acquire(timeout=30)
+    assert requests.acquire(timeout=30)
     time.sleep(0.1)
-    assert len(put) == 4  # two in flight, two waiting; the fifth waits for room
+    assert len(queued) == 4  # two in flight, two waiting; the fifth waits for room
     gate.set()
     feeder.join(30)
     assert not feeder.is_alive()
-    assert len(put) < 100
+    assert len(queued) < 100
     bulk.close()
 
 

@@ -43,17 +43,17 @@ def embedded(directory: Path) -> Engine:
 def test_hits_are_described_as_in_a_directory(make: Make, tmp_path: Path) -> None:
     mine, theirs = make(), embedded(tmp_path / "embedded")
     mine.add(documents())
-    asked = [query.text for query in judged_queries()[0][:20]]
-    lines = [[f"d{(7 * n + m) % 160}" for m in range(5 + n % 2)] for n in range(len(asked))]
-    found = []
+    texts = [query.text for query in judged_queries()[0][:20]]
+    lines = [[f"d{(7 * n + m) % 160}" for m in range(5 + n % 2)] for n in range(len(texts))]
+    features = []
     for engine in (mine, theirs):
         ranking = engine.collection.ranking()
         rows = np.full((len(lines), 6), -1)
         for number, line in enumerate(lines):
             rows[number, : len(line)] = ranking.rows.locate(line)
         describer = Describer(engine.collection, engine.embed)
-        found.append(describer.describe(asked, rows, None, ranking))
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-4, atol=1e-5)
+        features.append(describer.describe(texts, rows, None, ranking))
+    np.testing.assert_allclose(features[0], features[1], rtol=1e-4, atol=1e-5)
     assert "_ids" not in vars(mine.collection.documents)  # not all documents were read
     assert len(mine) > DEPTH  # some of the documents are beyond the rankings
 
@@ -65,25 +65,25 @@ def test_a_stored_calibration_is_followed(
     engine, other = make(), None
     engine.add(documents())
     other = Engine(engine.directory, encoder=HashEncoder())
-    asked, judged = judged_queries()
-    asked = asked[:FEW]
-    texts = [query.text for query in asked]
+    queries, judged = judged_queries()
+    queries = queries[:FEW]
+    texts = [query.text for query in queries]
     assert engine.calibration is None and engine.search(texts[:2], 3).probabilities is None
     with pytest.raises(InputError, match=r"opensearch\+http://.* has no calibration"):
         engine.probabilities(texts[:1], engine.search(texts[:1], 3))
     with monkeypatch.context() as patch:
         patch.setattr(remote_files, "PIECE", 1000)  # so that there are several pieces
-        fitted = folder.save(engine.calibrate(asked, judged), tmp_path / "calibration")
+        fitted = folder.save(engine.calibrate(queries, judged), tmp_path / "calibration")
         engine.store_calibration(tmp_path / "calibration")
         answer = engine.search(texts, 3)
         assert answer.probabilities is not None and answer.calibration == fitted.fingerprint
-        right = [h.ids[0] in judged[q.id] for q, h in zip(asked, answer.hits, strict=True)]
+        right = [h.ids[0] in judged[q.id] for q, h in zip(queries, answer.hits, strict=True)]
         assert abs(np.mean([p[0] for p in answer.probabilities]) - np.mean(right)) < 0.1
         monkeypatch.setattr(linker.engine.sharding, "FOLLOW", 0.0)
-        again = other.search(texts, 3)
-        assert again.calibration == fitted.fingerprint
-        assert again.probabilities is not None
-        np.testing.assert_allclose(np.concatenate(again.probabilities), np.concatenate(answer.probabilities))
+        later = other.search(texts, 3)
+        assert later.calibration == fitted.fingerprint
+        assert later.probabilities is not None
+        np.testing.assert_allclose(np.concatenate(later.probabilities), np.concatenate(answer.probabilities))
         with engine._writer() as writer:
             writer.add([Document("new", documents()[0].text)], HashEncoder().encode([documents()[0].text]))
             writer.commit()
@@ -96,44 +96,44 @@ def test_a_stored_calibration_is_followed(
 def test_commands_use_what_is_stored(make: Make, tmp_path: Path) -> None:
     engine = make("none")
     engine.add(documents())
-    asked, judged = judged_queries()
-    asked = asked[:FEW]
+    queries, judged = judged_queries()
+    queries = queries[:FEW]
     (tmp_path / "queries.jsonl").write_text(
-        "".join(json.dumps({"_id": q.id, "text": q.text}) + "\n" for q in asked)
+        "".join(json.dumps({"_id": q.id, "text": q.text}) + "\n" for q in queries)
     )
     lines = [f"{q} 0 {d} 1\n" for q, docs in judged.items() for d in docs]
     (tmp_path / "qrels").write_text("".join(lines))
     where = str(Address.of(engine.directory))
-    given = ("--queries", tmp_path / "queries.jsonl", "--qrels", tmp_path / "qrels")
-    told = json.loads(run("calibrate", where, *given, "--json").stdout)
-    hits = json.loads(run("search", where, "--text", asked[0].text, "--json").stdout)
-    assert hits["calibration"] == told["calibration"]
+    options = ("--queries", tmp_path / "queries.jsonl", "--qrels", tmp_path / "qrels")
+    report = json.loads(run("calibrate", where, *options, "--json").stdout)
+    hits = json.loads(run("search", where, "--text", queries[0].text, "--json").stdout)
+    assert hits["calibration"] == report["calibration"]
     assert all(0 <= hit["probability"] <= 1 for hit in hits["hits"])
 
     def judge(question: Question) -> Any:
         return "relevant" if question.document.id in judged[question.seed.id] else "not"
 
-    seeds = {query.id: query.text for query in asked[:4]}
+    seeds = {query.id: query.text for query in queries[:4]}
     report = find(Engine(Path(where)), seeds, judge, max_read=8)
     assert report.read == 8
-    named = Address.of(where)
-    assert named
-    drop(named)
-    store = ClusterIndex(ElasticSettings.of(named))
-    assert not store.client.indices.exists(index=f"{named.name}{FILES}")
+    address = Address.of(where)
+    assert address
+    drop(address)
+    store = ClusterIndex(ElasticSettings.of(address))
+    assert not store.client.indices.exists(index=f"{address.name}{FILES}")
     store.close()
 
 
 def test_a_calibration_that_is_damaged_or_lost_is_named(make: Make, tmp_path: Path) -> None:
     engine = make("none")
     engine.add(documents())
-    asked, judged = judged_queries()
-    folder.save(engine.calibrate(asked[:FEW], judged), tmp_path / "calibration")
+    queries, judged = judged_queries()
+    folder.save(engine.calibrate(queries[:FEW], judged), tmp_path / "calibration")
     engine.store_calibration(tmp_path / "calibration")
-    place = str(engine.collection.manifest.search["calibration"])
+    path = str(engine.collection.manifest.search["calibration"])
     store = engine.collection.index  # type: ignore[attr-defined]
     for source in (b'{"data": "YQ=="}', b'{"data": 1}', b"{}"):
-        key = orjson.dumps({"index": {"_id": f"{place}/calibration.json#0"}})
+        key = orjson.dumps({"index": {"_id": f"{path}/calibration.json#0"}})
         remote_files.write(store, FILES, [Operation(key, source)])
         with pytest.raises(DamagedError, match="has changed since it was stored: store it again"):
             _ = Engine(engine.directory).calibration

@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexes.address import Address, shown
-from indexes.cluster import refused, vectors_of
+from indexes.cluster import refusal, vectors_of
 from indexes.cluster.abilities import REFUSALS
 from indexes.cluster.client import ElasticSettings, connect, reason_of
 from indexes.cluster.index import ClusterIndex, check_name, new_name
-from indexes.interface import BackendUnavailableError, IndexesError
-from indexes.sharded import check_once, is_index
+from indexes.interface import BackendUnavailableError, EncoderMismatchError, IndexesError
+from indexes.sharded import agreement, check_once, is_index
 from indexes.store import manifest as manifests
+from indexes.store.records import EncoderRecord, Manifest
 from tests.indexes.cluster.recorder import Recorder
 
 
@@ -124,6 +125,23 @@ def test_a_partial_answer_is_no_answer(recorder: tuple[str, type[Recorder]], res
     store.close()
 
 
+def test_an_unknown_encoder_is_named_as_such() -> None:
+    """`--encoder none --vectors-file` stores the name "none", which read as if there were no vectors."""
+    shards = [
+        (Path(name), Manifest(encoder=EncoderRecord("none", "", dim))) for name, dim in (("a", 3), ("b", 4))
+    ]
+    with pytest.raises(
+        EncoderMismatchError, match=r"an unknown one \(3 dimensions\) and an unknown one \(4 "
+    ):
+        agreement.check(shards)
+
+
+def test_an_authority_is_for_https_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ca.pem").touch()
+    monkeypatch.setenv("LINKER_ELASTIC_CA", str(tmp_path / "ca.pem"))
+    connect(ElasticSettings(("http://127.0.0.1:9200",), "index")).close()
+
+
 def test_settings_that_cannot_be_used() -> None:
     for url in ("ftp://host", "host:9200", "http://", "http://me:hush@host"):
         with pytest.raises(IndexesError) as raised:
@@ -136,6 +154,10 @@ def test_settings_that_cannot_be_used() -> None:
     for name in ("Big", "-a", "a*", "a b", "", "a.b.c", "x" * 300):
         with pytest.raises(IndexesError, match="not a valid index name"):
             check_name(name)
+    with pytest.raises(
+        IndexesError, match="'news-g000001' is a generation of an index: leave out '-g000001'"
+    ):
+        check_name("news-g000001")
     for stem in ("", "News (2024)", "ÄÖ", "a" * 500):
         assert check_name(new_name(stem)) != new_name(stem)
 
@@ -211,7 +233,7 @@ def test_an_address_counts_as_an_index_that_is_searched_alone() -> None:
 
 @pytest.mark.parametrize("what", REFUSALS)
 def test_each_refusal_names_what_why_and_the_remedy(what: str) -> None:
-    message = str(refused(NEWS, what))
+    message = str(refusal(NEWS, what))
     assert message.startswith(f"{NEWS} is an index on Elasticsearch, which does not support {what}: ")
     assert ", or " in message or ": " in message.partition(f"{what}: ")[2]
 

@@ -128,7 +128,7 @@ def test_hybrid_is_back_after_a_few_pings_however_long_the_server_was_away(
     engine: Engine, node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = engine.search(WORDS, 20)
-    side = breaker(engine).side
+    side = breaker(engine).retriever
     pinged, back, before = [0], threading.Event(), side.ping
 
     def ping() -> None:
@@ -235,14 +235,14 @@ def load(store: ClusterIndex, acknowledged: list[str], sent: threading.Event) ->
 
 def check_all_are_there(settings: ElasticSettings, acknowledged: list[str]) -> None:
     """Check that what was acknowledged is there, though the server had no time to flush it."""
-    again = ClusterIndex(settings, timeout=60)
-    again.client.indices.refresh(index=settings.index)
+    store = ClusterIndex(settings, timeout=60)
+    store.client.indices.refresh(index=settings.index)
     starts = range(0, len(acknowledged) + 1000, 1000)
-    there = {s["id"] for start in starts for s in again.fetch(range(start, start + 1000)).values()}
+    ids = {s["id"] for start in starts for s in store.fetch(range(start, start + 1000)).values()}
     assert len(acknowledged) >= 1000
-    assert set(acknowledged) <= there
-    again.drop()
-    again.close()
+    assert set(acknowledged) <= ids
+    store.drop()
+    store.close()
 
 
 def check_built(text: ServerText, store: ClusterIndex) -> None:
@@ -296,7 +296,7 @@ def test_kills_lose_no_acknowledged_write_and_end_no_build(node: Node) -> None:
 
 
 def test_a_lost_index_is_named_with_its_remedy(engine: Engine) -> None:
-    store = breaker(engine).side.index  # type: ignore[attr-defined]  # the side under the breaker is ClusterText
+    store = breaker(engine).retriever.index  # type: ignore[attr-defined]  # the retriever is a ClusterText
     whole = engine.search(WORDS, 20)
     store.drop()
     assert "linker index rebuild" in engine.search(WORDS, 20).degraded

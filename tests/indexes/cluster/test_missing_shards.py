@@ -10,7 +10,7 @@ import pytest
 from indexes.cluster import NoMasterError, checking
 from indexes.cluster.client import ElasticSettings, PassingError
 from indexes.cluster.index import ClusterIndex, new_name
-from indexes.cluster.mapping import mapping, written_alone
+from indexes.cluster.mapping import index_document, mapping
 from indexes.interface import BackendUnavailableError, Document
 from tests.indexes.cluster.recorder import recording
 
@@ -42,7 +42,7 @@ def written(store: ClusterIndex) -> tuple[set[str], set[str]]:
     """Write documents to the available shards; return the ids that are available and those that are not."""
     there: set[str] = set()
     for stamp, id_ in enumerate(IDS, start=1):
-        lines: Any = written_alone(Document(id_, "word"), stamp, ["word"], {}).lines
+        lines: Any = index_document(Document(id_, "word"), stamp, ["word"], {}).lines
         answer = store.client.bulk(index=store.name, operations=lines, timeout="100ms")
         if not answer["errors"]:
             there.add(id_)
@@ -96,12 +96,12 @@ def test_a_refresh_counts_when_each_copy_that_can_be_searched_has_done_it(
 
 def test_a_node_without_a_master_is_not_led(elastic: str) -> None:
     led = ClusterIndex(ElasticSettings((elastic,), "any"))
-    led.check_led()
+    led.check_master()
     with recording() as (url, server):
         server.body = b'{"master_node": null}'
         cut_off = ClusterIndex(ElasticSettings((url,), "any"))
         with pytest.raises(NoMasterError, match="may be outdated"):
-            cut_off.check_led()
+            cut_off.check_master()
         cut_off.close()
     led.close()
 
@@ -124,12 +124,12 @@ def test_verification_waits_for_shards_that_recover(monkeypatch: pytest.MonkeyPa
             "indexes.cluster.checking.time.sleep", lambda _: setattr(server, "body", next(states))
         )
         store = ClusterIndex(ElasticSettings((url,), "any", SHARDS))
-        assert checking._settled(store) == {"missing": 0, "waiting": 0, "recovering": 0}
+        assert checking._await_shards(store) == {"missing": 0, "waiting": 0, "recovering": 0}
         assert not list(states)
         monkeypatch.setattr(checking, "RECOVERY", 0)
         server.body = health(SHARDS - 1, 1)
         with pytest.raises(BackendUnavailableError, match="any is recovering: 1 of its 3 shards"):
-            checking._settled(store)
+            checking._await_shards(store)
         server.body = health(SHARDS - 1, 0)
-        assert checking._settled(store)["missing"] == 1
+        assert checking._await_shards(store)["missing"] == 1
         store.close()

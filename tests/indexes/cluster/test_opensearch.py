@@ -106,6 +106,7 @@ def test_settings_that_cannot_be_are_errors(tmp_path: Path, monkeypatch: pytest.
             400, b'{"error": {"type": "x", "reason": "no"}}', IndexesError,
             r"rejected a request \(400: x: no\)",
         ),
+        (400, b'{"error": "unrecognized [cluster_manager_timeout]"}', BackendUnavailableError, "is not OpenSearch"),
         (200, b"<html>", BackendUnavailableError, r"is not OpenSearch: begin its address with elastic\+ for"),
     ],
 )  # fmt: skip
@@ -133,19 +134,19 @@ def test_a_server_without_the_plugin_is_named(reason: str) -> None:
 def test_a_node_without_a_manager_is_not_believed() -> None:
     with recording() as (url, handler):
         store = ClusterIndex(settings(url))
-        store.check_led()  # a missing field says nothing about the manager
+        store.check_master()  # a missing field says nothing about the manager
         handler.body = b'{"cluster_manager_node": "n1"}'
-        store.check_led()
+        store.check_master()
         handler.body = b'{"cluster_manager_node": null}'
         with pytest.raises(NoMasterError, match="has no master now"):
-            store.check_led()
+            store.check_master()
         assert handler.paths[-1].startswith("/_cluster/state/cluster_manager_node?local=true")
         store.close()
 
 
 def test_the_node_knows_its_manager(opensearch: str) -> None:
     store = ClusterIndex(ElasticSettings.of(Address((opensearch,), new_name("led"), "opensearch")))
-    store.check_led()
+    store.check_master()
     assert not store.exists()
     assert store.state() is None
     store.close()

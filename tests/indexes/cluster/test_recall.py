@@ -40,7 +40,7 @@ def filled(engine: Engine) -> Engine:
     return engine
 
 
-def assert_tuned(engine: Engine, asked: list[str], again: Callable[[], Engine]) -> None:
+def assert_tuned(engine: Engine, bodies: list[str], reopen: Callable[[], Engine]) -> None:
     """Check that tuning measures what it says, that the choice is stored, and that it is used afterwards."""
     tuning = engine.tune_recall(0.5, 5, sample=20)
     assert tuning.reached
@@ -50,12 +50,12 @@ def assert_tuned(engine: Engine, asked: list[str], again: Callable[[], Engine]) 
         {"breadth": 2 * BREADTH},
     ]
     assert all(point.recall > 0.9 for point in tuning.curve.points)
-    chosen = tuning.chosen.settings["breadth"]
-    for opened in (engine, again()):
-        assert opened.collection.manifest.search["vectors"] == {"breadth": chosen}
-        asked.clear()
+    breadth = tuning.chosen.settings["breadth"]
+    for opened in (engine, reopen()):
+        assert opened.collection.manifest.search["vectors"] == {"breadth": breadth}
+        bodies.clear()
         opened.search("kisen5", 5, mode="dense")
-        assert any(f'"k": {int(chosen)}' in body for body in asked)
+        assert any(f'"k": {int(breadth)}' in body for body in bodies)
 
 
 def test_the_chosen_breadth_is_stored_and_used(make: Make, asked: list[str]) -> None:
@@ -84,12 +84,12 @@ def test_drawn_documents_are_live_and_have_their_own_vectors(make: Make, asked: 
     engine.delete(["d1"])
     ranking = engine.collection.ranking()
     side: Any = ranking.vectors
-    vectors, rows = side.side.drawn(50, 1)
-    again, _ = side.side.drawn(50, 1)
+    vectors, rows = side.retriever.draw(50, 1)
+    repeat, _ = side.retriever.draw(50, 1)
     ids = [ranking.rows.ids[row] for row in rows.tolist()]
     texts = [engine.document(id_).full_text for id_ in ids]
     expected: Matrix = HashEncoder().encode(texts)
     np.testing.assert_allclose(vectors, expected, atol=1e-6)
-    np.testing.assert_array_equal(vectors, again)
+    np.testing.assert_array_equal(vectors, repeat)
     assert len(set(ids)) == 50
     assert "d1" not in ids

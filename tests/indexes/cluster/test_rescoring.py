@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from indexes.cluster.client import ElasticSettings
 from indexes.cluster.index import ClusterIndex, new_name
 from indexes.cluster.mapping import terms_of
-from indexes.cluster.rescoring import CandidateTerms, Rescoring, Statistics, StatisticsCache, Total, scored
+from indexes.cluster.rescoring import CandidateTerms, Rescoring, Statistics, StatisticsCache, Total, score
 from indexes.interface import Document, IndexesError
 from indexes.text.bm25 import Bm25Index
 from indexes.text.forward_index import ForwardIndex
@@ -59,7 +59,7 @@ def test_scores_are_those_of_a_directory_bit_by_bit(
     corpus: list[list[tuple[str, int]]], query: list[str], parameters: Bm25Parameters
 ) -> None:
     texts = texts_of(corpus)
-    found = scored(Counter(query), texts, statistics_of(texts), parameters)
+    found = score(Counter(query), texts, statistics_of(texts), parameters)
     rows, scores = expected(texts, query, len(texts), parameters)
     assert {row: score for row, score in zip(rows, scores, strict=True) if row >= 0} == {
         row: float(score) for row, score in enumerate(found) if score > 0
@@ -106,20 +106,20 @@ def test_the_top_k_are_those_of_a_directory(
     removed: set[int],
     has_factor: bool,
 ) -> None:
-    texts, found = texts_of(corpus), Rescoring(Counter(query), k, parameters)
+    texts, candidates = texts_of(corpus), Rescoring(Counter(query), k, parameters)
     factor = parameters.k1 + 1 if has_factor else 1.0  # Lucene omits it, Elasticsearch includes it
     hits, statistics = lucene(texts, query, parameters, factor), statistics_of(texts)
-    while not found.complete:
-        after = [n for n, hit in enumerate(hits) if hit["sort"] == found.after]
+    while not candidates.complete:
+        after = [n for n, hit in enumerate(hits) if hit["sort"] == candidates.after]
         start, size = after[0] + 1 if after else 0, 2  # the shortest possible page
         page = hits[start : start + size]
         rows = np.array([-1 if h["sort"][1] in removed else h["sort"][1] for h in page], dtype=np.int64)
-        found.add(page, size, rows, statistics)
+        candidates.add(page, size, rows, statistics)
     mine, scores = np.full(k, -1, dtype=np.int64), np.full(k, -np.inf, dtype=np.float32)
-    found.into(mine, scores)
+    candidates.into(mine, scores)
     rows_, scores_ = expected(texts, query, len(texts), parameters)
-    kept = [(r, s) for r, s in zip(rows_, scores_, strict=True) if r >= 0 and r not in removed][:k]
-    assert [(int(r), float(s)) for r, s in zip(mine, scores, strict=True) if r >= 0] == kept
+    live = [(r, s) for r, s in zip(rows_, scores_, strict=True) if r >= 0 and r not in removed][:k]
+    assert [(int(r), float(s)) for r, s in zip(mine, scores, strict=True) if r >= 0] == live
 
 
 def test_an_index_without_stored_terms_names_the_remedy() -> None:

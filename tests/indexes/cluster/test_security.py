@@ -129,7 +129,7 @@ def test_the_user_of_compose_uses_indexes_and_nothing_else(
     (script,) = services["user"]["command"]
     for old, new in (("$$", "$"), ("elastic:$", f"{USER}:$"), ("http://elasticsearch:9200", node.url)):
         script = script.replace(old, new)
-    own = "0123456789abcdef"
+    secret = "0123456789abcdef"
     environment = {"ELASTIC_PASSWORD": PASSWORD, "CURL_CA_BUNDLE": str(authority), "PATH": os.environ["PATH"]}
 
     def run(password: str) -> subprocess.CompletedProcess[str]:
@@ -139,11 +139,11 @@ def test_the_user_of_compose_uses_indexes_and_nothing_else(
         )
 
     assert "set LINKER_PASSWORD" in run("").stderr
-    done = run(own)
-    assert done.returncode == 0, done.stderr
+    process = run(secret)
+    assert process.returncode == 0, process.stderr
     for name, value in {
         "LINKER_TRUSTED_HOSTS": tmp_path / "hosts", "LINKER_ELASTIC_TIMEOUT": 60, "LINKER_ELASTIC_CA": authority,
-        "LINKER_ELASTIC_USER": "linker", "LINKER_ELASTIC_PASSWORD": own,
+        "LINKER_ELASTIC_USER": "linker", "LINKER_ELASTIC_PASSWORD": secret,
     }.items():  # fmt: skip
         monkeypatch.setenv(name, str(value))
     corpus, out = write_corpus(tmp_path / "c.jsonl", 20), tmp_path / "index"
@@ -152,5 +152,5 @@ def test_the_user_of_compose_uses_indexes_and_nothing_else(
     linker("index", "delete", out, "m1")
     store = ClusterIndex(ElasticSettings.from_json(manifests.load(out).elastic))
     with pytest.raises(Exception, match="unauthorized"):
-        store.client.security.put_user(username="other", password=own, roles=["superuser"])
+        store.client.security.put_user(username="other", password=secret, roles=["superuser"])
     store.close()

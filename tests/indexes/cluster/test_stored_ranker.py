@@ -49,17 +49,17 @@ def test_a_ranker_learns_and_ranks_as_in_a_directory(
 ) -> None:
     monkeypatch.setattr(cluster_documents, "MOST", 10)  # the ids of all documents are never read
     mine, theirs = pair(make, tmp_path / "embedded", vectors)
-    asked, judged = judged_queries()
-    trained = [e.train_ranker(asked, judged, PoolSettings(**settings)) for e in (mine, theirs)]
+    queries, judged = judged_queries()
+    trained = [e.train_ranker(queries, judged, PoolSettings(**settings)) for e in (mine, theirs)]
     saved = [folder.save(t.ranker, t.text, tmp_path / str(n)) for n, t in enumerate(trained)]
     assert saved[0].fingerprint == saved[1].fingerprint
     for engine in (mine, theirs):
         engine.store_ranker(tmp_path / "1")
-    other, texts = Engine(mine.directory, encoder=HashEncoder()), [query.text for query in asked[:40]]
-    found = other.search(texts, 3)
-    assert found.ranker == saved[1].fingerprint
-    assert found.probabilities is not None
-    same(found, theirs.search(texts, 3))
+    other, texts = Engine(mine.directory, encoder=HashEncoder()), [query.text for query in queries[:40]]
+    answer = other.search(texts, 3)
+    assert answer.ranker == saved[1].fingerprint
+    assert answer.probabilities is not None
+    same(answer, theirs.search(texts, 3))
     mine_explained, theirs_explained = (
         e.ranked_search(saved[1]).explain(texts[0])[2] for e in (other, theirs)
     )

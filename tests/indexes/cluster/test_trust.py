@@ -125,16 +125,16 @@ def test_terminal_is_asked_once(
     command = [sys.executable, "-m", "linker", "index", "verify", str(directory)]
     with subprocess.Popen(command, stdin=theirs, stderr=theirs, stdout=subprocess.DEVNULL) as process:
         os.close(theirs)
-        seen = b""
-        while b"[y/N]" not in seen:
-            seen += os.read(ours, 1000)
+        output = b""
+        while b"[y/N]" not in output:
+            output += os.read(ours, 1000)
         os.write(ours, f"{answer}\n".encode())
         try:
             process.wait(60)
         finally:
             process.kill()  # if it asks again, nothing responds
     os.close(ours)
-    assert f"the index names {url}: send the credentials there?" in seen.decode()
+    assert f"the index names {url}: send the credentials there?" in output.decode()
     assert set(handler.shown) == ({EXPECTED} if sent else set())
     assert hosts.exists() == sent
     if sent:

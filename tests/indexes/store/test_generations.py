@@ -43,9 +43,9 @@ def assert_nothing_else(out: Path) -> None:
     """Every file belongs to a generation, and none is damaged."""
     listed = generations.with_kept(out)
     assert storage.damage(out, listed) == []
-    found = {p.relative_to(out).as_posix() for p in out.rglob("*") if p.is_file()}
-    own = {p.relative_to(out).as_posix() for p in (out / "generations").glob("*")}
-    assert found == {*listed.files, *own, manifests.NAME, storage.LOCK}
+    files = {p.relative_to(out).as_posix() for p in out.rglob("*") if p.is_file()}
+    older = {p.relative_to(out).as_posix() for p in (out / "generations").glob("*")}
+    assert files == {*listed.files, *older, manifests.NAME, storage.LOCK}
 
 
 def test_as_many_are_kept_as_asked_for(out: Path) -> None:
@@ -132,6 +132,7 @@ def test_nothing_is_kept_of_what_lies_on_a_server(tmp_path: Path) -> None:
     for command in (("checkout", "1"), ("backup", tmp_path / "b"), ("compact", "--keep", "1")):
         refused = linker("index", command[0], tmp_path / "j", *command[1:], check=1).stderr
         assert "Elasticsearch (news)" in refused
+        assert "take snapshots of it there, each with a copy of the directory" in refused
     assert not (tmp_path / "b").exists()
 
 
@@ -141,12 +142,12 @@ def test_killed_while_it_gives_up_and_takes_up_generations(out: Path) -> None:
     with Worker() as worker:
         for point in ("manifest.written", "manifest.replaced", "sweep.deleted", "file.unflushed"):
             for passing in (1, 2):
-                gone = sorted(set(ids(out)))[:2]
-                (out.parent / "ids").write_text(" ".join(gone), encoding="utf-8")
-                done = worker.ask("delete", out.parent / "ids", out, fault=f"{point}:{passing}")
-                kept = generations.kept(out, manifests.load(out))
+                deleted = sorted(set(ids(out)))[:2]
+                (out.parent / "ids").write_text(" ".join(deleted), encoding="utf-8")
+                answer = worker.ask("delete", out.parent / "ids", out, fault=f"{point}:{passing}")
+                older = generations.kept(out, manifests.load(out))
                 assert storage.damage(out, generations.with_kept(out)) == []
-                assert kept or done["status"] != KILLED
+                assert older or answer["status"] != KILLED
                 worker.make("compact", out)
                 assert len(generations.kept(out, manifests.load(out))) == 2
                 assert_nothing_else(out)

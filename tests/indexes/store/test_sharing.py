@@ -22,7 +22,7 @@ from indexes.disk.writing import FileRecord
 from indexes.interface import DamagedError, Document, DuplicateIdError, UnknownIdError
 from indexes.store import files as storage
 from indexes.store import generations
-from indexes.store.documents import DocumentStore, Growing, read_rows
+from indexes.store.documents import DocumentStore, GrowingVectors, read_rows
 from indexes.store.records import EncoderRecord, Manifest, Segment
 from indexes.store.segments import write_segment
 from indexes.text.bm25 import Bm25Index
@@ -219,7 +219,7 @@ def test_vectors_are_extended_in_place_and_never_overwritten(tmp_path: Path) -> 
         return tmp_path / name, len(values)
 
     one, two, other = file("one", 1, 2), file("two", 3), file("other", 4)
-    growing = Growing(16, 1)
+    growing = GrowingVectors(16, 1)
     first = growing.extend(0, [one])
     second = growing.extend(2, [two])
     merged = growing.extend(0, [file("merged", 1, 2, 3, 5)])

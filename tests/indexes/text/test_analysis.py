@@ -202,11 +202,11 @@ def test_no_character_is_lost(text: str, query: str, length: int, around: int) -
         "".join(piece for piece, _ in part(pieces, around, around + length)) == text[around : around + length]
     )
     around = min(around, max(len(text) - 1, 0))
-    found, shift = excerpt(pieces, length, around)
-    shown = "".join(piece for piece, _ in found)
-    assert shown.removeprefix("… ").removesuffix(" …") in text or len(text) <= length
-    assert len(shown) <= max(length + 4, length)
-    assert not text or shown[around - shift] == text[around]
+    cut, shift = excerpt(pieces, length, around)
+    joined = "".join(piece for piece, _ in cut)
+    assert joined.removeprefix("… ").removesuffix(" …") in text or len(text) <= length
+    assert len(joined) <= max(length + 4, length)
+    assert not text or joined[around - shift] == text[around]
 
 
 def test_an_excerpt_shows_what_it_is_around() -> None:

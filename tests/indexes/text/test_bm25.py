@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from indexes.interface import DamagedError, IndexesError
+from indexes.interface import DamagedError, DuplicateIdError, IndexesError
 from indexes.rows import Rows
 from indexes.text.analysis import Analysis
 from indexes.text.bm25 import Bm25Index
@@ -220,6 +220,14 @@ def test_a_missing_folder_and_memory_have_no_snapshot(tmp_path: Path) -> None:
         Bm25Index.open(tmp_path / "nowhere", Rows())
     with pytest.raises(IndexesError, match="directory"):
         Bm25Index().snapshot(tmp_path / "one")
+
+
+def test_a_batch_that_does_not_fit_is_counted_and_repeated_ids_are_no_present_ones() -> None:
+    index = Bm25Index()
+    with pytest.raises(IndexesError, match="expected as many texts and metadata records as ids: 1, 2 and 1"):
+        index.add(["a"], ["banel"], [{}, {}])
+    with pytest.raises(DuplicateIdError, match="already present or given twice: 'a'"):
+        index.add(["a", "a"], ["banel", "deras"])
 
 
 def test_close_ends_the_use(tmp_path: Path) -> None:

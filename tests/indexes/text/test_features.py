@@ -100,18 +100,18 @@ def test_long_texts_and_queries_are_cut_alike(monkeypatch: pytest.MonkeyPatch) -
 
 def test_segments_share_their_statistics() -> None:
     texts = ["the cat sat", "a dog", "the cat runs", "a zebra. A cat"]
-    together, apart = ForwardIndex.of(texts), ForwardIndex()
-    apart._segments = []
+    whole, split = ForwardIndex.of(texts), ForwardIndex()
+    split._segments = []
     for text in texts:
-        apart.add([text])
-        parts = list(apart._segments)
-        apart._segments = []
-        apart.commit()
-        new = apart._segments[0]
+        split.add([text])
+        parts = list(split._segments)
+        split._segments = []
+        split.commit()
+        new = split._segments[0]
         object.__setattr__(new, "first", len(parts))
-        apart._segments = [*parts, new]
-    words = together.words("cat zebra")
-    np.testing.assert_array_equal(together.describe(words, np.arange(4)), apart.describe(words, np.arange(4)))
+        split._segments = [*parts, new]
+    words = whole.words("cat zebra")
+    np.testing.assert_array_equal(whole.describe(words, np.arange(4)), split.describe(words, np.arange(4)))
 
 
 PARAMETERS = Bm25Parameters(k1=0.9, b=0.4)

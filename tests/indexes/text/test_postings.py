@@ -80,11 +80,11 @@ def test_postings_are_the_counts_of_each_row(texts: list[list[int]]) -> None:
 
 
 @given(CORPUS, st.lists(st.integers(0, 15), max_size=8))
-def test_terms_are_found_where_their_postings_are(texts: list[list[int]], wanted: list[int]) -> None:
+def test_terms_are_found_where_their_postings_are(texts: list[list[int]], terms: list[int]) -> None:
     segment = segment_of(texts)
-    asked = np.array([term_hash(f"t{n}") for n in wanted], np.uint64)
-    for places in (postings.find([segment], asked)[0], postings._find_by_numpy(segment, asked)):
-        for n, begin, end in zip(wanted, *places[:2].tolist(), strict=True):
+    hashes = np.array([term_hash(f"t{n}") for n in terms], np.uint64)
+    for places in (postings.find([segment], hashes)[0], postings._find_by_numpy(segment, hashes)):
+        for n, begin, end in zip(terms, *places[:2].tolist(), strict=True):
             holding = [row for row, text in enumerate(texts) if n in text]
             assert segment.rows[begin:end].tolist() == holding
 
@@ -271,13 +271,13 @@ def test_a_text_has_the_terms_that_its_analysis_finds(
     assert lengths.tolist() == [lengths[0], 0, len(tokens) - lengths[0]]
     numbers = [tokens[: lengths[0]], tokens[lengths[0] :], vocabulary.numbers([text])[0]]  # from memory
     expected = [term_hash(t) for t in analysis.terms(analysis.prepare(text))]
-    assert [[int(vocabulary.hashes[n]) for n in found] for found in numbers] == [expected] * 3
-    wanted = {term_hash(t): n for t, n in analysis.query_terms(text).items()}
+    assert [[int(vocabulary.hashes[n]) for n in part] for part in numbers] == [expected] * 3
+    counts = {term_hash(t): n for t, n in analysis.query_terms(text).items()}
     for _ in range(2):
         queries = terms.of([text, "", text])
-        assert queries.first.tolist() == [0, len(wanted), len(wanted), 2 * len(wanted)]
+        assert queries.first.tolist() == [0, len(counts), len(counts), 2 * len(counts)]
         pairs = list(zip(queries.hashes.tolist(), queries.counts.tolist(), strict=True))
-        assert pairs == [*wanted.items()] * 2
+        assert pairs == [*counts.items()] * 2
 
 
 def test_what_separates_pieces_separates_words_in_every_language() -> None:
@@ -438,8 +438,8 @@ def test_the_memory_of_queries_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     terms, analysis = QueryTerms(Analysis("english")), Analysis("english")
     for n in range(40):
         text = f"shared own{n} 词{n}，句{n}" if n % 9 else " ".join(f"w{n}x{i}" for i in range(30))
-        wanted = {term_hash(t): count for t, count in analysis.query_terms(text).items()}
-        found = terms.of([text, text])
-        assert found.hashes.tolist() == [*wanted] * 2
-        assert found.counts.tolist() == [*wanted.values()] * 2
+        counts = {term_hash(t): count for t, count in analysis.query_terms(text).items()}
+        queries = terms.of([text, text])
+        assert queries.hashes.tolist() == [*counts] * 2
+        assert queries.counts.tolist() == [*counts.values()] * 2
     assert len(terms._memory._arrays[2]) <= 60

@@ -293,22 +293,22 @@ def test_the_build(tmp_path: Path) -> None:
 def test_the_threshold_is_put_back_and_shared() -> None:
     faiss, threshold = load_faiss(), flat.BlasThreshold()
     before = faiss.cvar.distance_compute_blas_threshold
-    seen: list[tuple[int, int]] = []
+    values: list[tuple[int, int]] = []
 
     def hold(value: int) -> None:
         for _ in range(20):
             with threshold.at(value):
-                seen.append((value, faiss.cvar.distance_compute_blas_threshold))
+                values.append((value, faiss.cvar.distance_compute_blas_threshold))
                 time.sleep(0.0005)
-                seen.append((value, faiss.cvar.distance_compute_blas_threshold))
+                values.append((value, faiss.cvar.distance_compute_blas_threshold))
 
     threads = [threading.Thread(target=hold, args=(value,)) for value in (1, 1, 77, 77)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert all(wanted == found for wanted, found in seen)
-    assert len(seen) == 160
+    assert all(value == current for value, current in values)
+    assert len(values) == 160
     assert faiss.cvar.distance_compute_blas_threshold == before
     with pytest.raises(KeyError), threshold.at(5):
         raise KeyError

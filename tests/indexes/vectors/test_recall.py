@@ -67,11 +67,11 @@ def test_recall_is_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_held_out_document_does_not_find_itself() -> None:
     index = filled("hnsw")
-    queries, own = index.drawn(3, 0)
-    np.testing.assert_array_equal(queries, index.vectors[own])
-    kept = recall._without(np.array([[5, 1, 2], [3, 50, 4], [7, 8, 9]]), np.array([5, 50, 500]), 2)
-    assert kept.tolist() == [[1, 2], [3, 4], [7, 8]]
-    assert recall.measure(index, queries, 10, own).points[-1].recall > 0.9
+    queries, rows = index.draw(3, 0)
+    np.testing.assert_array_equal(queries, index.vectors[rows])
+    others = recall._without(np.array([[5, 1, 2], [3, 50, 4], [7, 8, 9]]), np.array([5, 50, 500]), 2)
+    assert others.tolist() == [[1, 2], [3, 4], [7, 8]]
+    assert recall.measure(index, queries, 10, rows).points[-1].recall > 0.9
 
 
 def test_the_cheapest_that_reaches_is_chosen() -> None:
@@ -135,18 +135,18 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_command(directory: Path, tmp_path: Path) -> None:
-    done = linker("index", "tune", directory, "--recall", "0.95", "--held-out", "40", "-k", "5", "--json")
-    found = json.loads(done.stdout)
-    assert found["reached"]
-    assert found["held_out"]
-    assert (found["k"], found["queries"], len(found["points"])) == (5, 40, len(Hnsw.GRID))
-    assert json.loads((tmp_path / "i.recall.json").read_text()) == found
+    run = linker("index", "tune", directory, "--recall", "0.95", "--held-out", "40", "-k", "5", "--json")
+    report = json.loads(run.stdout)
+    assert report["reached"]
+    assert report["held_out"]
+    assert (report["k"], report["queries"], len(report["points"])) == (5, 40, len(Hnsw.GRID))
+    assert json.loads((tmp_path / "i.recall.json").read_text()) == report
     assert (tmp_path / "i.recall.png").read_bytes().startswith(b"\x89PNG")
-    assert manifest.load(directory).search == {"vectors": found["chosen"]["settings"]}
+    assert manifest.load(directory).search == {"vectors": report["chosen"]["settings"]}
     side = Engine.open(directory).collection.hybrid.vectors
     assert isinstance(side, FaissIndex)
     assert side.generator is not None
-    assert side.generator.settings == found["chosen"]["settings"]
+    assert side.generator.settings == report["chosen"]["settings"]
     # the mode is still chosen as before
     assert len(Engine.open(directory).search("banel dedom", 3).hits[0]) == 3
 
@@ -180,6 +180,6 @@ def test_the_command_names_gaps(directory: Path, tmp_path: Path, monkeypatch: py
 
 
 def test_a_target_out_of_reach_is_said(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recall, "_share", lambda found, truth: 0.5)
-    done = linker("index", "tune", directory, "--recall", "0.9", "--held-out", "20")
-    assert "no setting finds 0.9" in done.stderr
+    monkeypatch.setattr(recall, "_share", lambda hits, truth: 0.5)
+    run = linker("index", "tune", directory, "--recall", "0.9", "--held-out", "20")
+    assert "no setting finds 0.9" in run.stderr

@@ -70,13 +70,13 @@ def test_flat_equals_exact(
         index.add(ids, np.array(vectors, dtype=np.float32), [{"group": i % 3} for i in range(len(ids))])
         index.remove([f"d{i}" for i in removed if i < len(ids)])
     where = None if group is None else Filter((("group", (group,)),))
-    asked = np.array(queries, dtype=np.float32)
-    (rows, scores), (want_rows, want) = (i.search_rows(asked, k, where) for i in indexes)
+    matrix = np.array(queries, dtype=np.float32)
+    (rows, scores), (want_rows, want) = (i.search_rows(matrix, k, where) for i in indexes)
     np.testing.assert_allclose(scores, want, atol=1e-6)
     for q, (mine, theirs) in enumerate(zip(rows.tolist(), want_rows.tolist(), strict=True)):
         score = dict(zip(theirs, want[q].tolist(), strict=True))
-        for place, (a, b) in enumerate(zip(mine, theirs, strict=True)):  # they differ only among ties
-            assert a == b or abs(score.get(a, float(want[q, -1])) - score[b]) < 1e-6, (place, a, b)
+        for rank, (a, b) in enumerate(zip(mine, theirs, strict=True)):  # they differ only among ties
+            assert a == b or abs(score.get(a, float(want[q, -1])) - score[b]) < 1e-6, (rank, a, b)
         for i, row in enumerate(mine):  # among equal vectors, lower rows come first
             twins = [r for r in mine[i + 1 :] if r >= 0 and row >= 0 and vectors[r] == vectors[row]]
             assert all(r > row for r in twins)
@@ -243,20 +243,20 @@ def test_no_flipped_byte_crashes_the_process(tmp_path: Path) -> None:
     index.save_graph(path)
     good = path.read_bytes()
     rng = np.random.default_rng(0)
-    places = [*rng.integers(0, 300, 60), *rng.integers(0, len(good), 60)]
+    offsets = [*rng.integers(0, 300, 60), *rng.integers(0, len(good), 60)]
     damaged = 0
-    for place in places:
+    for offset in offsets:
         content = bytearray(good)
-        content[place] ^= int(rng.integers(1, 256))
+        content[offset] ^= int(rng.integers(1, 256))
         path.write_bytes(content)
-        again = FaissIndex(DIM, "hnsw", exact_below=10**9)
-        again.restore(index._rows, index.vectors)
+        copy = FaissIndex(DIM, "hnsw", exact_below=10**9)
+        copy.restore(index._rows, index.vectors)
         try:
-            again.load_graph(path)
+            copy.load_graph(path)
         except DamagedError:
             damaged += 1
-        assert len(again.search(clustered(3), 5)[0]) == 5
-    assert damaged > len(places) // 2
+        assert len(copy.search(clustered(3), 5)[0]) == 5
+    assert damaged > len(offsets) // 2
 
 
 def test_threads_may_search_an_index_that_is_not_built_yet() -> None:
