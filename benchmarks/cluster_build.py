@@ -30,7 +30,7 @@ from linker.corpora import read_corpus
 from linker.encoders.folder import save
 from linker.engine import building
 from linker.engine.options import BuildOptions
-from linker.engine.scaleout.cluster import imported, joined
+from linker.engine.scaleout.cluster import connection, import_ray
 from tests import elastic_server
 
 TRIES = 6
@@ -63,12 +63,12 @@ def start(workers: int, stack: contextlib.ExitStack) -> float:
     """
     if not workers:
         return 0.0
-    ray = imported()
+    ray = import_ray()
     known = set(psutil.Process().children(recursive=True))
     for _ in range(TRIES):
         begin = time.perf_counter()
         try:
-            stack.enter_context(joined(ray, cpus=workers))
+            stack.enter_context(connection(ray, cpus=workers))
             return time.perf_counter() - begin
         except LinkerError:
             for process in set(psutil.Process().children(recursive=True)) - known:

@@ -30,7 +30,7 @@ from linker.crosslingual.lexicon.queries import query_lexicon
 from linker.crosslingual.sides import Side, side_of
 from linker.engine.building import create
 from linker.engine.engine import Engine
-from linker.engine.lexicons import SURE, QueryLexicon, likeliest, understood
+from linker.engine.lexicons import SURE, QueryLexicon, likeliest, translate_queries
 from linker.evaluation.reading.judgements import merged_qrels
 
 DATA = shared_data() / "linked-pages"
@@ -102,13 +102,16 @@ def systems(
     }
     for name, lexicon in lexicons.items():
         read, misread = (_read(lexicon, texts) for texts in (asked, own))
-        found = judged(index.engine.search(understood(asked, [lexicon])[0], DEPTH, mode="bm25"), test)
+        found = judged(index.engine.search(translate_queries(asked, [lexicon])[0], DEPTH, mode="bm25"), test)
         yield name, {**found, "read": read, "misread": misread, "words": len(lexicon.words)}
     lexicon = lexicons[DICTIONARY]
     for title, texts in (("two own words", own), ("two words", asked)):
         short = [_longest(text) for text in texts]
         translated = [lexicon.translated(text) for text in short]
-        yield title, {**search(index.engine, understood(short, [lexicon])[0]), "read": _read(lexicon, short)}
+        yield (
+            title,
+            {**search(index.engine, translate_queries(short, [lexicon])[0]), "read": _read(lexicon, short)},
+        )
         yield f"{title}, as they are", search(index.engine, short)
         yield f"{title}, translated", search(index.engine, translated)
     if encoder and not backwards:
@@ -116,7 +119,7 @@ def systems(
         assert both.engine is not None
         yield encoder, search(both.engine, asked, "dense")
         lexicon = query_lexicon(foreign, both, train, words_of(code, backwards))
-        texts = understood(asked, [lexicon])[0]
+        texts = translate_queries(asked, [lexicon])[0]
         yield f"{encoder} and lexicon", {**search(both.engine, texts, None), "reads": lexicon.reads}
 
 

@@ -30,8 +30,8 @@ from indexes.interface import Document
 from indexes.store.records import EncoderRecord, Manifest
 from indexes.text.parameters import AnalysisSettings
 from indexes.writer import Writer
+from linker.cli.commands.arguments import judgements_of
 from linker.cli.commands.calibrating import calibrate
-from linker.cli.commands.given import judgements_of
 from linker.cli.commands.watching import Watched, watch
 from linker.corpora import Query, read_corpus, read_queries
 from linker.engine.engine import Engine

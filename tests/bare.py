@@ -16,7 +16,7 @@ from pathlib import Path
 
 from indexes.errors import install
 from linker import cli
-from linker.cli.found import every
+from linker.cli.registry import every
 
 EXTRAS = (
     "torch", "faiss", "gensim", "transformers", "sentence_transformers", "sklearn", "openpyxl", "matplotlib",

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 import pytest
 
 from linker.cli import app
-from linker.cli.found import every
+from linker.cli.registry import every
 from tests.house import ROOT, files
 
 # The same class for users of two frameworks, each of which they import from its own module.

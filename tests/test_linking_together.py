@@ -16,7 +16,7 @@ from indexes.store.records import EncoderRecord, Manifest
 from indexes.text.parameters import BIGRAMS, STEMMED
 from indexes.writer import Writer
 from linker.base.errors import InputError
-from linker.cli.commands.given import known_links
+from linker.cli.commands.arguments import known_links
 from linker.corpora import Columns
 from linker.corpora.languages import CODES, guess_language, script_language
 from linker.crosslingual.sides import Side, analysis_of, same_language
@@ -220,7 +220,7 @@ def test_tables_with_other_headers_are_read_by_options_of_index_build(folder: Pa
         "line,wording\n" + "".join(f"{i},{' '.join(t)}\n" for i, t in enumerate(texts(0)))
     )
     base = ("link", tmp_path / "posts.csv", folder / "articles.jsonl", "--out", tmp_path / "r")
-    assert "ids made from the content, text from 'wording'" in linker(*base).stderr
+    assert "id from 'line', text from 'wording'" in linker(*base).stderr
     linker(*base, "--id-column", "line", "--text-column", "wording")
     assert (tmp_path / "r").read_text().startswith("0 Q0 a0 1 ")
 

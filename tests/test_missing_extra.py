@@ -14,7 +14,7 @@ import pytest
 from indexes.errors import DISTRIBUTION, MissingExtraError, install
 from linker.base.errors import DISTRIBUTIONS, OURS, extra_of, requirements
 from linker.cli import app
-from linker.cli.found import every
+from linker.cli.registry import every
 from tests import bare
 from tests.helpers import ROOT, linker
 

@@ -14,12 +14,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from linker.base.options import Opt, described, option_of, options, takes, values
+from linker.base.options import Opt, describe, option_of, options, takes, values
 from linker.cli import app, completion
 from linker.cli.columns import Names, Tables
 from linker.cli.elastic import Servers
-from linker.cli.found import FORMER, Command, every
-from linker.cli.options import flagged, flags, spread
+from linker.cli.options import flags, spread, with_flags
+from linker.cli.registry import FORMER, Command, every
 from linker.cli.search import At
 from linker.crosslingual.options import AlignOptions, LinkOptions, TriangulateOptions
 from linker.engine.engine import Engine
@@ -112,7 +112,7 @@ def test_python_takes_the_fields_as_arguments_and_shows_them() -> None:
 
 
 def test_requests_take_the_help_with_fields_in_it() -> None:
-    option, text = described(Made, "count")
+    option, text = describe(Made, "count")
     assert text == "How many; not with `two_words`."
     assert (option.default, option.about.low, option.about.high) == (3, 1, 9)
     assert option_of("a", int, 1) is None
@@ -143,7 +143,7 @@ def test_a_message_names_flags_where_the_library_names_arguments() -> None:
         "--margin",
         "--no-identity",
     )
-    assert flagged("give `header_row`, not `linker link`") == "give --header-row, not `linker link`"
+    assert with_flags("give `header_row`, not `linker link`") == "give --header-row, not `linker link`"
 
 
 def test_the_library_names_arguments_not_flags() -> None:

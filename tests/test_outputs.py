@@ -13,7 +13,7 @@ import pytest
 from linker.base.errors import InputError
 from linker.base.files import write_atomically
 from linker.cli import app
-from linker.cli.found import PATHS, WRITTEN, Command, every
+from linker.cli.registry import PATHS, WRITTEN, Command, every
 from tests.helpers import linker, linker_process, write_corpus
 
 COMMANDS = every(app)

@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from indexes.interface import IndexesError
-from linker.cli.found import Commands
+from linker.cli.registry import Commands
 from linker.engine import building
 from linker.training import ready
 from tests.helpers import ROOT, linker, write_corpus
@@ -98,7 +98,7 @@ WITHOUT_RESULT = {"serve", "mcp"}
 
 def test_every_command_that_prints_a_result_prints_json() -> None:
     from linker.cli import app
-    from linker.cli.found import every as every_command
+    from linker.cli.registry import every as every_command
 
     every = every_command(app)
     assert every.keys() >= WITHOUT_RESULT

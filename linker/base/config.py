@@ -70,7 +70,7 @@ def changed(default: T, values: Mapping[str, Any], where: str, prefix: str, also
     `also` lists known keys of the table that are not fields of the dataclass.
     Raises ConfigError naming `where` and the key.
     """
-    converted = _converted(type(default), values, where, prefix, also)
+    converted = _convert_all(type(default), values, where, prefix, also)
     try:
         return dataclasses.replace(default, **converted)  # type: ignore[type-var]  # T is a dataclass by contract
     except ValueError as e:
@@ -84,14 +84,14 @@ def _build(cls: type[T], values: Mapping[str, Any], where: str, prefix: str) -> 
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         if required and field.name not in values:
             raise ConfigError(f"{where}: missing key {prefix}{field.name}")
-    converted = _converted(cls, values, where, prefix)
+    converted = _convert_all(cls, values, where, prefix)
     try:
         return cls(**converted)
     except ValueError as e:  # a dataclass may reject values in __post_init__
         raise ConfigError(f"{where}: {e}") from None
 
 
-def _converted(
+def _convert_all(
     cls: type[Any], values: Mapping[str, Any], where: str, prefix: str, also: Collection[str] = ()
 ) -> dict[str, Any]:
     hints = typing.get_type_hints(cls)

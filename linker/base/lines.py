@@ -82,14 +82,14 @@ class Splitter:
 def _split(path: Path, limit: int, encoding: str | None) -> Iterator[Line]:
     lines = Splitter(limit)
     try:
-        for block in _with_newlines(_converted(_blocks(path), encoding), encoding):
+        for block in _with_newlines(_convert(_blocks(path), encoding), encoding):
             yield from lines.feed(block)
     except _DamageError as e:
         raise DamagedInputError(path, lines.number, str(e), bytes(lines.head)) from None
     yield from lines.rest()
 
 
-def _converted(data: Iterable[bytes], encoding: str | None) -> Iterator[bytes]:
+def _convert(data: Iterable[bytes], encoding: str | None) -> Iterator[bytes]:
     if encoding is None or codecs.lookup(encoding).name == "utf-8":
         yield from data
         return

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from linker.base.printable import printable
 
 
-def _shown(record: logging.LogRecord) -> bool:
+def _make_printable(record: logging.LogRecord) -> bool:
     """Make a record printable: file names may contain terminal control characters or undecodable bytes."""
     record.msg, record.args = printable(record.getMessage()), None
     return True
@@ -17,7 +17,7 @@ def _shown(record: logging.LogRecord) -> bool:
 
 logger = logging.getLogger("linker")
 logger.addHandler(logging.NullHandler())  # otherwise Python prints warnings on stderr by itself
-logger.addFilter(_shown)
+logger.addFilter(_make_printable)
 
 
 @contextlib.contextmanager

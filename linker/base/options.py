@@ -70,7 +70,7 @@ def options(record: type[Any]) -> Iterator[Option]:
             yield option
 
 
-def described(record: type[Any], name: str) -> tuple[Option, str]:
+def describe(record: type[Any], name: str) -> tuple[Option, str]:
     """Return an option of a record, and its help text for requests, with field names in backticks instead of flags."""
     option = next(option for option in options(record) if option.name == name)
     return option, FLAG.sub(lambda match: f"`{match[1].replace('-', '_')}`", option.about.help)
@@ -84,16 +84,16 @@ def values(record: Any) -> dict[str, Any]:
 def takes(record: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
     """Decorate a function that takes a record, so that callers pass the record's fields as arguments instead."""
 
-    def given(function: Callable[[T], R]) -> Callable[P, R]:
+    def decorate(function: Callable[[T], R]) -> Callable[P, R]:
         @functools.wraps(function)
-        def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
             return function(record(*args, **kwargs))
 
         result = inspect.signature(function).return_annotation
-        called.__signature__ = _plain(record).replace(return_annotation=result)  # type: ignore[attr-defined]  # of all
-        return called
+        wrapper.__signature__ = _plain(record).replace(return_annotation=result)  # type: ignore[attr-defined]  # of all
+        return wrapper
 
-    return given
+    return decorate
 
 
 def shown(record: type[T]) -> type[T]:

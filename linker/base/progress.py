@@ -37,15 +37,15 @@ class _Bar(_Tqdm):
 
     def begin(self, what: str, whole: int | None) -> None:
         """Store the description, the total and the start time."""
-        self.what, self.whole, self.said = what, whole, time.monotonic()
+        self.what, self.whole, self.logged_at = what, whole, time.monotonic()
 
     def update(self, n: float | None = 1) -> bool | None:
         self.units += int(n or 0)
         if self.whole != 0:
             for tell in _listeners.get():
                 tell(self.what, self.units, self.whole)
-            if self.disable and (now := time.monotonic()) - self.said >= EVERY:
-                self.said = now
+            if self.disable and (now := time.monotonic()) - self.logged_at >= EVERY:
+                self.logged_at = now
                 self._log()
         return super().update(n)
 

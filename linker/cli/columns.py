@@ -36,7 +36,7 @@ class Names:
         """
         from linker.corpora import Columns
 
-        before = remembered(index) if index else Columns()
+        before = stored_columns(index) if index else Columns()
         id_ = before.id if adding else before.id or "id"
         text, title = self.text_column or before.text, self.title_column or before.title
         return Columns(self.id_column or id_, text, title, usual=not adding)
@@ -77,7 +77,7 @@ class Tables(Names):
 # fmt: on
 
 
-def remembered(index: Path | Sequence[Path]) -> "Columns":
+def stored_columns(index: Path | Sequence[Path]) -> "Columns":
     """Return the columns that an index, or the first of several, was built from.
 
     Raises IndexesError if there is no index.

@@ -24,7 +24,7 @@ def configurations(incomplete: str) -> Iterator[tuple[str, str]]:
     """Yield the built-in configurations of `linker train`, and paths."""
     from linker.training import ready
 
-    return _or_paths(dict.fromkeys(ready.names(), "ready configuration"), incomplete)
+    return _or_paths(dict.fromkeys(ready.names(), "built-in configuration"), incomplete)
 
 
 def encoders(incomplete: str) -> Iterator[tuple[str, str]]:

@@ -34,8 +34,8 @@ from linker.cli import (
     tune,
     watch,
 )
-from linker.cli.found import Commands, grouped, register
-from linker.cli.options import flagged
+from linker.cli.options import with_flags
+from linker.cli.registry import Commands, command_group, register
 
 __all__ = ["app", "main"]
 
@@ -50,7 +50,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDEST},
 )
 GROUPS = {
-    "index": grouped(
+    "index": command_group(
         "Build, change, inspect and tune an index.",
         (
             *(index.build, index.add, index.delete, index.compact, index.drop, index.info, index.verify),
@@ -58,8 +58,8 @@ GROUPS = {
             *(backup.export, backup.join, tune.tune, elastic.rebuild),
         ),
     ),
-    "rank": grouped("Train a ranker and explain its order.", (rank.train, rank.explain)),
-    "review": grouped(
+    "rank": command_group("Train a ranker and explain its order.", (rank.train, rank.explain)),
+    "review": command_group(
         "Export, import and compare judgements; simulate reviews.",
         (review.status, review.export, ("import", review.import_), review.agreement, simulate.simulate),
     ),
@@ -107,7 +107,7 @@ class _Notes(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print a message."""
-        (warn if record.levelno >= logging.WARNING else note)(flagged(record.getMessage()))
+        (warn if record.levelno >= logging.WARNING else note)(with_flags(record.getMessage()))
 
 
 def main() -> None:
@@ -119,7 +119,7 @@ def main() -> None:
         with logging_to(_Notes()):
             app(prog_name="linker")  # shells request completions for a program of this name
     except (LinkerError, IndexesError) as e:
-        _fail(flagged(str(e)))
+        _fail(with_flags(str(e)))
     except ModuleNotFoundError as e:
         extra = extra_of(e.name or "")
         if extra is None:

@@ -62,8 +62,8 @@ def evaluate(
         raise typer.BadParameter("choose one of --markdown, --latex and --json")
     if [qrels, *runs].count(STDIO) > 1:
         raise typer.BadParameter("only one of the files can come from stdin")
-    given = values(options)
-    ties = given.pop("ties")
+    counting = values(options)
+    ties = counting.pop("ties")
     judgements = load_qrels(qrels, warn)
     if len(runs) > 1 or markdown or latex:
         if ties or interval or no_summary or (per_topic and not as_json):
@@ -73,13 +73,13 @@ def evaluate(
         from linker.evaluation.run_table import DEFAULT, tabulate
 
         how = Resampling(samples or 10_000, seed=seed)
-        table = tabulate(judgements, runs, measure or DEFAULT, resampling=how, **given)
+        table = tabulate(judgements, runs, measure or DEFAULT, resampling=how, **counting)
         shown = table.to_dict(per_topic=per_topic) if as_json else None
         _print_table(table, shown, markdown=markdown, latex=latex)
         return
     intervals = Resampling(samples or 1000, seed=seed) if interval else None
     result = run_evaluation(
-        judgements, runs[0], measure or ["official"], ties=ties, intervals=intervals, **given
+        judgements, runs[0], measure or ["official"], ties=ties, intervals=intervals, **counting
     )
     if as_json:
         print_json(result.to_dict(per_topic=per_topic))

@@ -61,7 +61,7 @@ def _from_terminal() -> Callable[[Question], Answer]:
         if question.seed.id != shown:
             note(f"\n== seed {question.seed.id}: {one_line(question.seed.full_text, 300)}")
             shown = question.seed.id
-        note(f"\n{_described(question)}")
+        note(f"\n{_description(question)}")
         while True:
             print("relevant? [y/n/m/s/u/q/?] ", end="", file=sys.stderr, flush=True)
             try:
@@ -78,7 +78,7 @@ def _from_terminal() -> Callable[[Question], Answer]:
     return judge
 
 
-def _described(question: Question) -> str:
+def _description(question: Question) -> str:
     candidate = question.candidate
     rank = f" #{candidate.rank}" if candidate.rank else ""
     known = "" if candidate.probability is None else f" P(link) {candidate.probability:.2f}"

@@ -49,18 +49,18 @@ def build(
     from indexes.text.parameters import Bm25Parameters, Field
     from linker.engine import building
 
-    named = tuple(Field(name.strip()) for name in fields.split(",")) if fields else ()
+    ranked_fields = tuple(Field(name.strip()) for name in fields.split(",")) if fields else ()
     columns = tables.columns(adding=True)
     options = dataclasses.replace(
         options,
-        bm25=ranking.changed(Bm25Parameters(fields=named)),
+        bm25=ranking.changed(Bm25Parameters(fields=ranked_fields)),
         columns=columns,
         elastic=servers.settings(options.vectors, out),
     )
     describe(corpus, columns)
     report = building.build(corpus, out, options, resume=resume)
-    kept = "everything read so far is committed; repeat the command with --resume to continue"
-    _report(report, out, as_json, kept)
+    outcome = "everything read so far is committed; repeat the command with --resume to continue"
+    _report(report, out, as_json, outcome)
 
 
 def add(
@@ -87,17 +87,17 @@ def add(
     columns = tables.columns(directory, adding=True)
     record = manifest_of(directory).encoder
     override = load_encoder(encoder) if encoder else None
-    taken = BuildOptions(**values(options) | {"columns": columns})
+    settings = BuildOptions(**values(options) | {"columns": columns})
     needed = record is not None and options.vectors_file is None and (override or record.fingerprint)
     model = open_encoder(directory, record, override) if record and needed else None
     describe(corpus, columns)
-    report = building.add(corpus, directory, model, taken, replace=replace, wait=wait)
-    kept = "added documents stay; repeat the command" if Address.of(directory) else "nothing was added"
-    _report(report, directory, as_json, kept)
+    report = building.add(corpus, directory, model, settings, replace=replace, wait=wait)
+    outcome = "added documents stay; repeat the command" if Address.of(directory) else "nothing was added"
+    _report(report, directory, as_json, outcome)
 
 
-def _report(report: BuildReport, directory: Path, as_json: bool, kept: str) -> None:
-    """Print what was added; if the command was interrupted, say what is `kept` and raise typer.Exit."""
+def _report(report: BuildReport, directory: Path, as_json: bool, outcome: str) -> None:
+    """Print what was added; if the command was interrupted, print the `outcome` and raise typer.Exit."""
     for message in report.notes:
         note(message)
     line = f"{shown(directory)}: {report.added} documents added, {report.documents} in all"
@@ -108,7 +108,7 @@ def _report(report: BuildReport, directory: Path, as_json: bool, kept: str) -> N
         records = "1 record" if report.quarantined == 1 else f"{report.quarantined:,} records"
         note(f"{records} could not be used, and the reasons are in {where}")
     if report.interrupted:
-        note(f"interrupted: {kept}")
+        note(f"interrupted: {outcome}")
         raise typer.Exit(130)
 
 

@@ -32,41 +32,45 @@ def spread(command: Callable[..., Any]) -> Callable[..., Any]:
     signature = inspect.signature(command)
     parameters = [p for parameter in signature.parameters.values() for p in _spread(parameter, hints)]
 
-    def called(**given: Any) -> Any:
+    def wrapper(**given: Any) -> Any:
         for name, record in records.items():
-            given[name] = _filled(record, given)
+            given[name] = _build(record, given)
         return command(**given)
 
-    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # of all functions
-    called.__name__, called.__module__, called.__doc__ = command.__name__, command.__module__, command.__doc__
-    return called
+    wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # of all functions
+    wrapper.__name__, wrapper.__module__, wrapper.__doc__ = (
+        command.__name__,
+        command.__module__,
+        command.__doc__,
+    )
+    return wrapper
 
 
 def _spread(parameter: inspect.Parameter, hints: dict[str, Any]) -> Iterator[inspect.Parameter]:
     name = parameter.name
     if dataclasses.is_dataclass(hints[name]):
-        yield from map(_typed, options(hints[name]))
+        yield from map(_parameter, options(hints[name]))
     elif option := option_of(name, hints[name], parameter.default):
-        yield _typed(option)
+        yield _parameter(option)
     else:
         yield parameter.replace(annotation=hints[name], kind=BY_NAME)
 
 
-def _filled(record: Any, given: dict[str, Any]) -> Any:
+def _build(record: Any, given: dict[str, Any]) -> Any:
     """Build a record from its options, which are removed from `given`. Raises BadParameter if they are invalid."""
-    taken = {option.name: (option, given.pop(option.name)) for option in options(record)}
+    pairs = {option.name: (option, given.pop(option.name)) for option in options(record)}
     fields = {
         name: not value if option.about.off else value
-        for name, (option, value) in taken.items()
+        for name, (option, value) in pairs.items()
         if value is not None and value != []  # an omitted option keeps the record's default
     }
     try:
         return record(**fields)
     except UsageError as e:
-        raise typer.BadParameter(flagged(str(e))) from None
+        raise typer.BadParameter(with_flags(str(e))) from None
 
 
-def _typed(option: Option) -> inspect.Parameter:
+def _parameter(option: Option) -> inspect.Parameter:
     """Return an option with Typer's annotation."""
     about, default, text = option.about, option.default, option.about.help
     if isinstance(about.default, str):
@@ -109,7 +113,7 @@ def flags(command: Any) -> dict[str, str]:
     }
 
 
-def flagged(text: str) -> str:
+def with_flags(text: str) -> str:
     """Return a message of the library for the command line: with flags in place of `arguments`.
 
     Advice on table options, after a semicolon, is left out if the running command has none.

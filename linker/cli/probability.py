@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from linker.scoring.probability.calibration import Calibration
 
 PRECISIONS = (0.8, 0.9, 0.95)  # precisions whose thresholds are shown
-PROMISED = ("threshold", "links", "right", "coverage", "delta")  # what is shown of a promise
+PROMISED = ("threshold", "links", "right", "coverage", "delta")  # attributes of a promise that are shown
 
 
 def cut(engine: Engine, answer: Answer, least: Least) -> Answer:
@@ -26,7 +26,7 @@ def cut(engine: Engine, answer: Answer, least: Least) -> Answer:
     from linker.base.errors import InputError
     from linker.scoring.probability import cutting
 
-    answer, precision = least.kept(answer), least.precision
+    answer, precision = least.cut(answer), least.precision
     if precision is None:
         return answer
     if answer.ranker:
@@ -67,14 +67,14 @@ def report(calibration: Calibration, place: object, as_json: bool) -> None:
     promises = {precision: calibration.promise(precision) for precision in PRECISIONS}
     about = dict(calibration.about)
     if as_json:
-        told: list[dict[str, Any]] = [
+        values: list[dict[str, Any]] = [
             {
-                "precision": wanted,
+                "precision": precision,
                 **({name: getattr(p, name) for name in PROMISED} if p else {"threshold": None}),
             }
-            for wanted, p in promises.items()
+            for precision, p in promises.items()
         ]
-        print_json({"calibration": calibration.fingerprint, **about, "promises": told})
+        print_json({"calibration": calibration.fingerprint, **about, "promises": values})
         return
     print(f"{place}: {calibration.fingerprint}, fitted on {about['fitted']:,} hits")
     if not about["held"]:
@@ -87,5 +87,5 @@ def report(calibration: Calibration, place: object, as_json: bool) -> None:
     )
     if "auc" in about:
         print(f"  AUC {about['auc']:.4f}, BM25's score alone {about['auc_bm25']:.4f}")
-    for wanted, promise in promises.items():
-        print(f"  {promise or f'a precision of {wanted:g} cannot be promised: too few held-out links'}")
+    for precision, promise in promises.items():
+        print(f"  {promise or f'a precision of {precision:g} cannot be promised: too few held-out links'}")

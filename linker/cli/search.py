@@ -14,7 +14,7 @@ from linker.base.options import Opt, options, values
 from linker.base.terminal import AsJson, Index
 from linker.cli.backup import leading_indexes
 from linker.cli.columns import Tables
-from linker.cli.options import flagged
+from linker.cli.options import with_flags
 from linker.cli.probability import cut
 from linker.cli.search_output import queries_in, query_rows, show
 from linker.engine.options import Bm25Options, EncoderOption, Least, SearchOptions
@@ -57,7 +57,7 @@ def refuse_here(*records: Any, **others: object) -> None:
         if option.name not in TAKEN and getattr(record, option.name) != option.default
     ]
     if given:
-        names = flagged(", ".join(f"`{name}`" for name in given))
+        names = with_flags(", ".join(f"`{name}`" for name in given))
         raise typer.BadParameter(f"a server does not accept {names}: leave them out, or leave out --server")
 
 
@@ -81,7 +81,7 @@ def on_server(
             texts, search.k, index=index, mode=search.mode, where=where, phrases=search.phrases,
             rerank="pooled" if rerank else search.stored_ranker,
         )  # fmt: skip
-        return least.kept(answer)
+        return least.cut(answer)
 
     return ask
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from indexes.showing import one_line
 from linker.base.files import STDIO
 from linker.base.terminal import note, print_json, warn
-from linker.cli.options import flagged
+from linker.cli.options import with_flags
 
 if TYPE_CHECKING:
     from indexes.hybrid import Answer
@@ -36,10 +36,10 @@ def show(
     """
     if text is not None:
         text = text.encode("utf-8", "replace").decode()  # a terminal may send bytes that are not UTF-8
-        answer = _checked(ask([text]), whole)
+        answer = _report(ask([text]), whole)
         _print_hits(text, answer, as_json)
     elif records is not None:
-        answer = _checked(ask([text for _, text in records if text is not None]), whole)
+        answer = _report(ask([text for _, text in records if text is not None]), whole)
         _write_run([id_ for id_, _ in records], answer, run, as_json)
 
 
@@ -74,7 +74,7 @@ def query_rows(path: Path | None, ids_file: Path | None) -> tuple[Matrix, list[s
     return vectors, ids
 
 
-def _checked(answer: Answer, whole: bool) -> Answer:
+def _report(answer: Answer, whole: bool) -> Answer:
     """Return an answer after reporting anything unusual. Raises BackendUnavailableError if it is not `whole`."""
     if answer.degraded and whole:
         from indexes.interface import BackendUnavailableError
@@ -83,22 +83,22 @@ def _checked(answer: Answer, whole: bool) -> Answer:
             f"{answer.degraded}; to accept incomplete answers, give --on-failure degrade"
         )
     if answer.degraded:
-        note(flagged(f"degraded: {answer.degraded}"))
+        note(with_flags(f"degraded: {answer.degraded}"))
     for message in answer.notes:
-        warn(flagged(message))
+        warn(with_flags(message))
     return answer
 
 
 def _how(answer: Answer) -> dict[str, Any]:
-    how = {"mode": answer.mode, "degraded": flagged(answer.degraded), "reranked": answer.reranked}
+    how = {"mode": answer.mode, "degraded": with_flags(answer.degraded), "reranked": answer.reranked}
     if answer.ranker:
         how["ranker"] = answer.ranker
     if answer.notes:
-        how["notes"] = [flagged(note) for note in answer.notes]
+        how["notes"] = [with_flags(note) for note in answer.notes]
     return {**how, "calibration": answer.calibration} if answer.calibration else how
 
 
-def _said(hits: Hits) -> list[float | None]:
+def _probabilities(hits: Hits) -> list[float | None]:
     """Return P(link) of each hit; None if it is not known."""
     if hits.probabilities is None:
         return [None] * len(hits)
@@ -112,18 +112,18 @@ def _no_match(hits: Hits) -> dict[str, float]:
 def _print_hits(text: str, answer: Answer, as_json: bool) -> None:
     (hits,) = answer.hits
     results = [(hit.document, hit.score) for hit in hits if hit.document]
-    said = _said(hits)
+    probabilities = _probabilities(hits)
     if as_json:
         listed = [
             {"id": d.id, "score": score}
             | ({"probability": p} if answer.calibration else {})
             | {"title": d.title, "text": d.text, "metadata": d.metadata}
-            for (d, score), p in zip(results, said, strict=True)
+            for (d, score), p in zip(results, probabilities, strict=True)
         ]
         print_json({"query": text, **_how(answer), **_no_match(hits), "hits": listed})
         return
     shown = answer.calibration and not answer.ranker  # a ranker's scores are its probabilities
-    for rank, ((document, score), p) in enumerate(zip(results, said, strict=True), start=1):
+    for rank, ((document, score), p) in enumerate(zip(results, probabilities, strict=True), start=1):
         probability = f"  {p:.3f}" if shown else ""
         print(f"{rank:3}  {score:9.4f}{probability}  {document.id}  {one_line(document.full_text, 100)}")
     if not results:
@@ -141,9 +141,9 @@ def _write_run(
     run = [(id_, hits.ids, hits.scores) for id_, hits in zip(ids, answer.hits, strict=True)]
     if as_json:
         for query, hits in zip(ids, answer.hits, strict=True):
-            said = {"probabilities": _said(hits)} if answer.calibration else {}
-            found = {"ids": hits.ids, "scores": hits.scores, **said}
-            print_json({"query": query, **_how(answer), **_no_match(hits), **found})
+            known = {"probabilities": _probabilities(hits)} if answer.calibration else {}
+            columns = {"ids": hits.ids, "scores": hits.scores, **known}
+            print_json({"query": query, **_how(answer), **_no_match(hits), **columns})
         return
     from linker.evaluation.formats import write_run_as
 

@@ -9,7 +9,7 @@ import typer
 
 from linker.base.options import Opt
 from linker.base.terminal import AsJson, Index, note, print_json, warn
-from linker.cli.options import flagged
+from linker.cli.options import with_flags
 from linker.engine.options import EncoderOption
 
 if TYPE_CHECKING:
@@ -47,25 +47,25 @@ def tune(
     """
     if recall is None and not (queries and qrels):
         raise typer.BadParameter("give --queries and --qrels, or --recall")
-    from linker.cli.commands.given import read_all
+    from linker.cli.commands.arguments import read_all
     from linker.engine.engine import Engine
     from linker.evaluation.reading.judgements import merged_qrels
 
     judged = merged_qrels(qrels, warn) if qrels and recall is None else {}
     engine = Engine.open(directory, encoder=encoder)
-    asked = read_all(queries or [])
+    records = read_all(queries or [])
     if recall is not None:
-        found = engine.tune_recall(recall, k, [q.text for q in asked] if queries else None, sample=sample)
-        _report_recall(found, directory, curve, as_json)
+        report = engine.tune_recall(recall, k, [q.text for q in records] if queries else None, sample=sample)
+        _report_recall(report, directory, curve, as_json)
         return
-    tuning = engine.tune(asked, judged, measure.lower(), seed=seed)
+    tuning = engine.tune(records, judged, measure.lower(), seed=seed)
     if as_json:
         print_json(tuning.to_json())
     else:
         _report(tuning)
     for warning in tuning.warnings:
         warn(warning)
-    note(flagged(tuning.reason))
+    note(with_flags(tuning.reason))
 
 
 def _report_recall(tuning: RecallTuning, directory: Path, curve: Path | None, as_json: bool) -> None:

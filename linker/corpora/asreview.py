@@ -53,7 +53,7 @@ class AsreviewProject:
         """Return the labels of records, in the order of labelling. Raises InputError for a damaged database."""
         with self._database() as database:
             return [
-                Label(row, label, time, note or "", _checked(tags), user)
+                Label(row, label, time, note or "", _checked_tags(tags), user)
                 for row, label, time, note, tags, user in database.execute(LABELS)
             ]
 
@@ -74,7 +74,7 @@ class AsreviewProject:
             raise InputError(f"{self.path}: cannot read {DATABASE}: {e}") from None
 
 
-def _checked(tags: str | None) -> tuple[str, ...]:
+def _checked_tags(tags: str | None) -> tuple[str, ...]:
     """Return the labels of the tags that are checked in ASReview's groups of tags; `tags` may also be a JSON list."""
     found: list[str] = []
     for group in orjson.loads(tags or "[]") or ():
@@ -86,14 +86,14 @@ def _checked(tags: str | None) -> tuple[str, ...]:
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[AsreviewProject]:
+def open_project(path: Path) -> Iterator[AsreviewProject]:
     """Unpack a project into a temporary folder. Raises InputError if it is not a project of this version."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             with zipfile.ZipFile(path) as archive:
                 name = _dataset(path, orjson.loads(archive.read(CONFIG)))
-                database = _unpacked(path, archive, DATABASE, Path(folder))
-                dataset = _unpacked(path, archive, f"{DATA}/{name}", Path(folder))
+                database = _unpack(path, archive, DATABASE, Path(folder))
+                dataset = _unpack(path, archive, f"{DATA}/{name}", Path(folder))
         except (zipfile.BadZipFile, KeyError, ValueError) as e:
             raise InputError(f"{path} is not an ASReview project: {e}") from None
         yield AsreviewProject(path, dataset, database)
@@ -112,7 +112,7 @@ def _dataset(path: Path, config: Any) -> str:
     return str(names[0])
 
 
-def _unpacked(path: Path, archive: zipfile.ZipFile, name: str, folder: Path) -> Path:
+def _unpack(path: Path, archive: zipfile.ZipFile, name: str, folder: Path) -> Path:
     """Unpack one file under its base name. Raises KeyError if it is missing, InputError if it is too large."""
     if archive.getinfo(name).file_size > MOST:
         raise InputError(f"{path}: {name} has more than {MOST:,} bytes")
@@ -124,7 +124,7 @@ def _unpacked(path: Path, archive: zipfile.ZipFile, name: str, folder: Path) -> 
 
 def read_project(path: Path, columns: Columns, read: Callable[[Path, Columns], Records]) -> Records:
     """Yield a project's documents with their row numbers from 0 (ASReview's record_id); `read` reads a file."""
-    with opened(path) as project:
+    with open_project(path) as project:
         named = project.dataset.suffix.lower() in (".ris", ".nbib")  # these readers create ids
         records = read(project.dataset, columns if named else replace(columns, id=None))
         for row, (_, record) in enumerate(records):

@@ -73,7 +73,7 @@ def date_formats(texts: Sequence[str], share: float = 0.9) -> list[str]:
     """
     if not texts or all(PLAIN_NUMBER.fullmatch(t.strip()) and not _compact(t) for t in texts):
         return []
-    return [form for form in FORMATS if _fits(texts, form, share)] or _mixed(texts[:SAMPLE], share)
+    return [form for form in FORMATS if _fits(texts, form, share)] or _mixed_formats(texts[:SAMPLE], share)
 
 
 def _english(word: re.Match[str]) -> str:
@@ -81,26 +81,26 @@ def _english(word: re.Match[str]) -> str:
     return datetime(2000, number, 1).strftime("%B") if number else word[0]
 
 
-def _mixed(texts: Sequence[str], share: float) -> list[str]:
+def _mixed_formats(texts: Sequence[str], share: float) -> list[str]:
     """Return the few formats that together read enough of the texts, in a day-first and a month-first version."""
     if sum(bool(LIKE_A_DATE.fullmatch(t.strip())) for t in texts) < share * len(texts):
         return []
     fits = {form: {t for t in texts if _fits([t], form, 1.0)} for form in FORMATS[:-2]}
-    found: list[str] = []
+    mixtures: list[str] = []
     for month_first in (False, True):
         order = sorted(
             FORMATS[:-2], key=lambda form: (form.startswith("%m/") != month_first, -len(fits[form]))
         )
-        chosen, left = list[str](), Counter(texts)
-        while left and len(chosen) < MOST_MIXED:
-            best = max(order, key=lambda form: sum(left[t] for t in fits[form] if t in left))
-            if not any(t in left for t in fits[best]):
+        formats, rest = list[str](), Counter(texts)
+        while rest and len(formats) < MOST_MIXED:
+            best = max(order, key=lambda form: sum(rest[t] for t in fits[form] if t in rest))
+            if not any(t in rest for t in fits[best]):
                 break
-            chosen.append(best)
-            left = Counter({t: n for t, n in left.items() if t not in fits[best]})
-        if left.total() <= len(texts) * (1 - share) and (both := EITHER.join(chosen)) not in found:
-            found.append(both)
-    return found
+            formats.append(best)
+            rest = Counter({t: n for t, n in rest.items() if t not in fits[best]})
+        if rest.total() <= len(texts) * (1 - share) and (both := EITHER.join(formats)) not in mixtures:
+            mixtures.append(both)
+    return mixtures
 
 
 def _compact(text: str) -> bool:

@@ -8,6 +8,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Literal
@@ -15,12 +16,13 @@ from typing import Literal
 from indexes.errors import Reason
 from linker.base.errors import InputError
 from linker.base.lines import DamagedInputError, read_lines
-from linker.corpora.records import is_utf8
+from linker.corpora.records import Columns, is_utf8
 
 Kind = Literal["jsonl", "csv", "tsv", "text", "xlsx", "references", "asreview"]
 KINDS: dict[str, Kind] = {
     ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv", ".tsv": "tsv", ".txt": "text",
-    ".xlsx": "xlsx", ".ris": "references", ".nbib": "references", ".asreview": "asreview",
+    ".xlsx": "xlsx", ".xlsm": "xlsx", ".xls": "xlsx", ".ods": "xlsx",
+    ".ris": "references", ".nbib": "references", ".asreview": "asreview",
 }  # fmt: skip
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 SEPARATOR = re.compile(r'"?sep=(.)"?\r?')  # a first line that names the delimiter for Excel
@@ -39,6 +41,7 @@ ENCODINGS = (
     "gb18030", "big5", "shift_jis", "euc_kr",
 )  # fmt: skip
 OLD_WORKBOOK, ARCHIVE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"PK\x03\x04"  # signatures of .xls and .xlsx
+OPEN_DOCUMENT = b"mimetypeapplication/vnd.oasis."  # at byte 30 of .ods
 BINARY = re.compile(rb"[\0-\x08\x0e-\x1f]")
 
 
@@ -138,7 +141,7 @@ def guess_delimiter(lines: Sequence[str], header_row: int | None = None) -> str:
     lines = lines[header_row - 1 :] if header_row else lines
     best, delimiter, usual, mode = (0.0, 0), ",", (0.5, 0), ""
     for candidate in DELIMITERS:
-        counts = [len(fields) for fields in _parsed(lines, candidate) if any(map(str.strip, fields))]
+        counts = [len(fields) for fields in _parse(lines, candidate) if any(map(str.strip, fields))]
         if counts and counts[0] > 1:
             rating = (Counter(counts)[counts[0]] / len(counts), counts[0])
             if rating > best:
@@ -149,13 +152,26 @@ def guess_delimiter(lines: Sequence[str], header_row: int | None = None) -> str:
     return mode if mode and not header_row and best[0] < 0.5 else delimiter
 
 
+def format_of(path: Path, kind: Kind, columns: Columns) -> Columns:
+    """Return `columns` with the encoding and delimiter of a table, guessed unless named; None if a kind has neither.
+
+    Raises InputError if the encoding is unknown or cannot be guessed.
+    """
+    if kind not in ("csv", "tsv"):
+        return replace(columns, encoding=None, delimiter=None) if kind == "xlsx" else columns
+    encoding = check_encoding(columns.encoding) if columns.encoding else guess_encoding(path)
+    delimiter = "\t" if kind == "tsv" else columns.delimiter
+    delimiter = delimiter or guess_delimiter(head(path, encoding), columns.header_row)
+    return replace(columns, encoding=encoding, delimiter=delimiter)
+
+
 def kind_of(name: str) -> Kind | None:
     """Return the kind of a file by its name, or None."""
     return KINDS.get(Path(name.lower().removesuffix(".gz")).suffix)
 
 
 def real_kind(path: Path, kind: Kind) -> Kind:
-    """Return a table's kind by its first bytes if they contradict its name. Raises InputError for .xls."""
+    """Return a table's kind by its first bytes if they contradict its name. Raises InputError for .xls and .ods."""
     if kind not in ("csv", "tsv", "xlsx") or not path.is_file():
         return kind
     with path.open("rb") as file:
@@ -163,12 +179,15 @@ def real_kind(path: Path, kind: Kind) -> Kind:
     if start.startswith(OLD_WORKBOOK):
         text = f"{path} is an old Excel workbook (.xls), or has a password: save it as .xlsx without one, or as .csv"
         raise InputError(Reason(text, "old-workbook", name=path.name))
+    if start[30:].startswith(OPEN_DOCUMENT):
+        text = f"{path} is an OpenDocument file, which linker cannot read: save it as .xlsx or .csv"
+        raise InputError(Reason(text, "other-kind", name=path.name))
     if start.startswith(ARCHIVE):
         return "xlsx"
     return "csv" if kind == "xlsx" and start and not BINARY.search(start) and len(start) > 8 else kind
 
 
-def _parsed(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
+def _parse(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
     reader = csv.reader((line + "\n" for line in lines), delimiter=delimiter)
     try:
         yield from reader

@@ -11,14 +11,14 @@ from indexes.interface import Document
 from linker.base.errors import InputError
 from linker.base.files import real
 from linker.corpora import BadLine, Columns, datasets, read_corpus
+from linker.corpora.reading import check_exists
 
 
 def identity(path: Path, columns: Columns | None, out: Path) -> str:
     """Return a hash of a corpus: its files' names, sizes and checksums, and the columns read. Raises InputError."""
     if datasets.is_name(path):
         return _of_dataset(path, columns)
-    if not path.exists():
-        raise InputError(f"no such file or folder: {path}")
+    check_exists(path)
     if not (path.is_file() or path.is_dir()):
         raise InputError(
             f"{path} is a pipe or device: a build reads its corpus twice; save it to a file first"

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from linker.base.lines import MAX_LINE
-from linker.corpora.reading import numbered_records, recognised
+from linker.corpora.reading import numbered_records, recognise
 from linker.corpora.records import BadLine, Columns, Records
 from linker.corpora.tables import csv_rows, tsv_rows
 from linker.corpora.workbooks import sheet_rows
@@ -40,7 +40,7 @@ def _with_ids(rows: Rows, records: Records) -> Iterator[tuple[Sequence[Any], str
 
 
 def _rows(path: Path, columns: Columns) -> Rows:
-    kind, lines = recognised(path, columns, MAX_LINE)
+    kind, lines = recognise(path, columns, MAX_LINE)
     if kind == "xlsx":
         yield from sheet_rows(path, columns.sheet)
     elif kind in ("csv", "tsv"):
@@ -51,7 +51,7 @@ def _rows(path: Path, columns: Columns) -> Rows:
     elif kind == "jsonl":
         names = list(dict.fromkeys(name for _, fields in _objects(lines) for name in fields))
         yield 0, names
-        for number, object_ in _objects(recognised(path, columns, MAX_LINE)[1]):
+        for number, object_ in _objects(recognise(path, columns, MAX_LINE)[1]):
             yield number, [_cell(object_.get(name)) for name in names]
 
 

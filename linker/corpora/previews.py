@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,14 @@ from indexes.errors import Reason
 from linker.base.errors import InputError
 from linker.base.lines import read_lines
 from linker.corpora.dates import date_formats
-from linker.corpora.dialects import Kind, check_encoding, guess_delimiter, guess_encoding, head
-from linker.corpora.records import Columns
+from linker.corpora.dialects import Kind, format_of
+from linker.corpora.records import IDS, TEXTS, Columns
 from linker.corpora.roles import Role, guess_roles
 from linker.corpora.tables import csv_rows, tsv_rows, unique_names
 from linker.corpora.workbooks import sheet_names, sheet_rows
 
 SAMPLE = 1000  # rows used to guess roles
+USUAL = {*IDS, *TEXTS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,19 +93,15 @@ def columns_of(
 
 def table_preview(path: Path, kind: Kind, how: Columns, rows: int) -> Preview:
     """Return the apparent content of a table, or of JSON lines; `how` sets its format. Raises InputError."""
-    encoding, delimiter, sheet, header_row = how.encoding, how.delimiter, how.sheet, how.header_row
-    sheets: Sequence[str] = ()
+    how, sheets, header_row = format_of(path, kind, how), list[str](), None
     if kind == "xlsx":
         first, sheets = sheet_names(path)
-        sheet, encoding, delimiter = sheet or first, None, None
-    elif kind != "jsonl":
-        encoding = check_encoding(encoding) if encoding else guess_encoding(path)
-        delimiter = "\t" if kind == "tsv" else delimiter or guess_delimiter(head(path, encoding), header_row)
+        how = replace(how, sheet=how.sheet or first)
     if kind == "jsonl":
-        header_row, records = None, list(itertools.islice(json_objects(path, encoding), SAMPLE))
+        records = list(itertools.islice(json_objects(path, how.encoding), SAMPLE))
     else:
-        rows_read = table_rows(path, kind, encoding, delimiter, sheet, header_row or 1)
-        header_row, records = _table(list(itertools.islice(rows_read, SAMPLE + 1)), header_row)
+        start = list(itertools.islice(table_rows(path, kind, how), SAMPLE + 1))
+        header_row, records = _table(start, how.header_row)
     names = list(dict.fromkeys(name for record in records for name in record))
     if not records:
         raise InputError(Reason(f"{path} holds no records that can be read", "no-records", name=path.name))
@@ -113,7 +110,17 @@ def table_preview(path: Path, kind: Kind, how: Columns, rows: int) -> Preview:
     dated = next((name for name, role in roles.items() if role == "date"), None)
     formats = date_formats([v for v in table[dated] if v.strip()]) if dated else []
     return Preview(
-        path, kind, names, roles, records[:rows], formats, encoding, delimiter, sheet, sheets, header_row
+        path,
+        kind,
+        names,
+        roles,
+        records[:rows],
+        formats,
+        how.encoding,
+        how.delimiter,
+        how.sheet,
+        sheets,
+        header_row,
     )
 
 
@@ -146,25 +153,34 @@ def _table(rows: Sequence[tuple[int, list[str]]], header_row: int | None) -> tup
 
 
 def guess_header(rows: Sequence[Sequence[str]]) -> int:
-    """Return which row names the columns: the first that is about as full as most; titles fill a cell or two."""
+    """Return which row names the columns: the first that is about as full as most, or has a usual name.
+
+    Titles above it fill a cell or two.
+    """
     filled = [sum(bool(field.strip()) for field in fields) for fields in rows[:50]]
     usual = statistics.median(filled)
-    return next((place for place, count in enumerate(filled) if 3 * count >= 2 * usual), 0)
+    return next(
+        (
+            number
+            for number, count in enumerate(filled)
+            if 3 * count >= 2 * usual or not USUAL.isdisjoint(rows[number])
+        ),
+        0,
+    )
 
 
-def table_rows(
-    path: Path, kind: str, encoding: str | None, delimiter: str | None, sheet: str | None, start: int
-) -> Iterator[tuple[int, list[str]]]:
-    """Yield the parsable rows of a table, from the row `start` on, each with its number."""
+def table_rows(path: Path, kind: str, how: Columns) -> Iterator[tuple[int, list[str]]]:
+    """Yield the parsable rows of a table, from its header on, each with its number; `how` sets the table's format."""
+    start = how.header_row or 1
     if kind == "xlsx":
-        for number, values in sheet_rows(path, sheet):
+        for number, values in sheet_rows(path, how.sheet):
             while values and values[-1] is None:
                 values.pop()
             if number >= start:
                 yield number, [as_text(value) for value in values]
         return
-    lines = read_lines(path, encoding=encoding)
-    for number, _, fields in tsv_rows(lines) if kind == "tsv" else csv_rows(lines, delimiter=delimiter):
+    lines = read_lines(path, encoding=how.encoding)
+    for number, _, fields in tsv_rows(lines) if kind == "tsv" else csv_rows(lines, delimiter=how.delimiter):
         if number >= start and not isinstance(fields, str):
             yield number, fields
 

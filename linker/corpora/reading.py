@@ -58,7 +58,7 @@ def read_corpus(path: Path, columns: Columns | None = None, *, limit: int = MAX_
     - JSON lines: one object per line; `Columns` names the fields, all others become metadata.
     - CSV (quoted) and TSV (never quoted) with a header; encoding and delimiter are guessed if `columns` names none.
     - XLSX: the sheet that `columns` names, or the first one with records, with a header.
-    - If a table lacks the columns that are meant by default, they are guessed from its content.
+    - If no column has a usual name, columns are guessed from the content.
     - RIS and NBIB: the abstract is the text; a record without an id is identified by its DOI or else its content.
     - An ASReview project: its dataset; a record without an id is identified by its number, ASReview's record_id.
     - A text file is one document; its id is the path inside the folder without .txt, with white space and %
@@ -115,7 +115,7 @@ def _read_query_records(path: Path, columns: Columns, limit: int) -> Records:
     if path.is_dir() and not inside:
         return numbered_records(path, columns, limit)
     file = inside or path
-    kind, lines = recognised(file, columns, limit, otherwise="tsv")
+    kind, lines = recognise(file, columns, limit, otherwise="tsv")
     if kind in ("tsv", "text"):
         return _until_damage(read_query_tsv(file, lines, limit, columns))
     return _read_file(file, kind, lines, columns, limit, file.name)
@@ -129,7 +129,7 @@ def numbered_records(path: Path, columns: Columns, limit: int = MAX_LINE) -> Rec
     if corpus := _first_file(path, "corpus.jsonl"):
         path = corpus
     if not path.is_dir():
-        kind, lines = recognised(path, columns, limit)
+        kind, lines = recognise(path, columns, limit)
         yield from _read_file(path, kind, lines, columns, limit, path.name)
         return
     kinds = {kind: file for file, kind in _walk(path)}
@@ -158,7 +158,7 @@ def _walk(folder: Path) -> Iterator[tuple[Path, Kind]]:
         for name in sorted(files):
             kind = kind_of(name)
             beir = kind in ("jsonl", "tsv") and name.startswith("queries.")
-            if kind and not beir and not name.startswith("."):
+            if kind and not beir and not name.startswith((".", "~$")):  # ~$: Excel's locks
                 yield _regular(Path(where, name)), kind
 
 
@@ -177,12 +177,17 @@ def _lines(path: Path, kind: Kind | None, columns: Columns, limit: int) -> Itera
     return read_lines(path, limit, guessed)
 
 
-def recognised(
+def check_exists(path: Path) -> None:
+    """Raise InputError unless `path` names a file or folder, a data set or stdin."""
+    if not (path.exists() or path == STDIO or datasets.is_name(path)):
+        raise InputError(f"no such file or folder: {path}")
+
+
+def recognise(
     path: Path, columns: Columns, limit: int, otherwise: Kind | None = None
 ) -> tuple[Kind, Iterator[Line]]:
     """Return a file's kind, by its name or, if that is not informative (a pipe), by its first line; and its lines."""
-    if path != STDIO and not path.exists():
-        raise InputError(f"no such file or folder: {path}")
+    check_exists(path)
     empty = InputError(Reason(f"{path} is empty", "empty-file", name=path.name))
     if path.is_file() and not path.stat().st_size:
         raise empty

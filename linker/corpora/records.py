@@ -62,12 +62,12 @@ class Columns:
     @property
     def ids(self) -> tuple[str, ...]:
         """Names of the id field; the first one present counts."""
-        return _named(self.id, "id", IDS, self.usual) if self.id else ()
+        return _names(self.id, "id", IDS, self.usual) if self.id else ()
 
     @property
     def texts(self) -> tuple[str, ...]:
         """Names of the text field; the first one present counts."""
-        return _named(self.text, "text", TEXTS, self.usual)
+        return _names(self.text, "text", TEXTS, self.usual)
 
     def to_remember(self) -> dict[str, str | None]:
         """Return the names that an index records: those that are not the usual ones."""
@@ -80,7 +80,7 @@ class Columns:
         return cls(**names)
 
 
-def _named(name: str, default: str, usual: tuple[str, ...], also: bool) -> tuple[str, ...]:
+def _names(name: str, default: str, usual: tuple[str, ...], also: bool) -> tuple[str, ...]:
     if name == default:
         return usual
     return (name, *usual) if also else (name,)
@@ -173,10 +173,10 @@ def make_document(fields: dict[str, Any], columns: Columns, id_: Any = None) -> 
         raise UnusableError(Reason("a NUL character in the text or title", "nul"))
     if not (text and not text.isspace()) and not title.strip():
         raise UnusableError(Reason("no text: text and title are empty", "no-text"))
-    return Document(id_, text, title, _metadata(_renamed(fields, columns)) if fields else fields)
+    return Document(id_, text, title, _metadata(_rename(fields, columns)) if fields else fields)
 
 
-def _renamed(fields: dict[str, Any], columns: Columns) -> dict[str, Any]:
+def _rename(fields: dict[str, Any], columns: Columns) -> dict[str, Any]:
     """Return the fields renamed as the columns say; an existing field of that name becomes NAME_2."""
     for field, name in columns.names:
         if field in fields:

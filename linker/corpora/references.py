@@ -55,7 +55,7 @@ YEAR = re.compile(r"\d{4}")
 MEDLINE_DOI = re.compile(r"(\S+) \[doi\]")
 
 
-def tagged(lines: Iterable[Line], limit: int = MAX_LINE) -> Iterator[Tagged]:
+def tagged_records(lines: Iterable[Line], limit: int = MAX_LINE) -> Iterator[Tagged]:
     """Yield the records of a RIS or NBIB file: their fields, or the reason why a record has none."""
     start, raws, fields, size, pattern = 0, list[bytes](), list[tuple[str, str]](), 0, RIS
     for number, raw, length in lines:
@@ -97,27 +97,27 @@ def read_references(path: Path, lines: Iterable[Line], columns: Columns, limit: 
     `columns.id` is None.
     """
     ids = ContentIds()
-    for number, raw, fields in tagged(lines, limit):
+    for number, raw, fields in tagged_records(lines, limit):
         try:
             if isinstance(fields, str):
                 raise UnusableError(fields)
             record = document_fields(fields)
             yield (
                 number,
-                make_document(record | {"id": known_as(fields, ids, own=columns.id is not None)}, Columns()),
+                make_document(record | {"id": record_id(fields, ids, own=columns.id is not None)}, Columns()),
             )
         except UnusableError as e:
             yield number, BadLine.of(path, number, reason_of(e), raw)
 
 
-def known_as(fields: Fields, ids: ContentIds | None = None, *, own: bool = True) -> str:
+def record_id(fields: Fields, ids: ContentIds | None = None, *, own: bool = True) -> str:
     """Return a record's id: its own, its DOI or, without either or if not `own`, a hash of its content.
 
     `ids` makes the ids of equal records differ. The id is empty if the record has none of these.
     """
-    named = next((value for tag in IDS for name, value in fields if own and name == tag and value), "")
-    if named and " " not in named and named.isprintable():
-        return named
+    id_ = next((value for tag in IDS for name, value in fields if own and name == tag and value), "")
+    if id_ and " " not in id_ and id_.isprintable():
+        return id_
     record = document_fields(fields)
     content = [record["title"], record["text"]]
     return (ids or ContentIds()).make(content) if any(content) else ""
@@ -134,21 +134,21 @@ def document_fields(fields: Fields) -> dict[str, Any]:
         "text": next((values[tag][0] for tag in TEXTS if tag in values), ""),
     }
     for name, tags in METADATA.items():
-        given = next((values[tag] for tag in tags if tag in values), [])
-        if made := _metadata(name, given, values):
-            record[name] = made
+        texts = next((values[tag] for tag in tags if tag in values), [])
+        if value := _metadata(name, texts, values):
+            record[name] = value
     return record
 
 
-def _metadata(name: str, given: Sequence[str], values: Mapping[str, Sequence[str]]) -> Any:
+def _metadata(name: str, texts: Sequence[str], values: Mapping[str, Sequence[str]]) -> Any:
     if name in LISTS:
-        return [*given]
+        return [*texts]
     if name == "year":
-        return next((int(found[0]) for value in given if (found := YEAR.search(value))), None)
+        return next((int(found[0]) for value in texts if (found := YEAR.search(value))), None)
     if name == "doi" and "DO" not in values:
-        return next((found[1] for value in given if (found := MEDLINE_DOI.fullmatch(value))), None)
-    if name == "date" and given:
-        return given[0].strip("/").replace("/", "-")
-    if name == "pages" and "EP" in values and given:
-        return f"{given[0]}-{values['EP'][0]}"
-    return given[0] if given else None
+        return next((found[1] for value in texts if (found := MEDLINE_DOI.fullmatch(value))), None)
+    if name == "date" and texts:
+        return texts[0].strip("/").replace("/", "-")
+    if name == "pages" and "EP" in values and texts:
+        return f"{texts[0]}-{values['EP'][0]}"
+    return texts[0] if texts else None

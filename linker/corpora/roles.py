@@ -12,7 +12,8 @@ from linker.corpora.dates import date_formats
 Role = Literal["id", "title", "text", "date", "url", "author", "language"]
 
 NAMES: dict[Role, str] = {
-    "id": r"_?id|.*[_ -]id|uuid|guid|key|nr|no|num(mer|ero|éro)?|number|kennung",
+    "id": r"_?id|.*[_ -]id|uuid|guid|key|kennung|#|((post|tweet|article|artikel|beitrag|row|record|item|serial|lfd\.?|"
+    r"laufende)[_ -]*)?(nr|no|num(mer|ero|éro)?|number)\.?",
     "title": r"title|titel|titre|t[ií]tulo|headline|heading|schlagzeile|überschrift|subject|betreff|claim|statement|"
     r"behauptung|aussage|affirmation|afirmaci[oó]n",
     "text": r"(full|.*[_ -])?text|texte|texto|body|contents?|inhalt|contenu|contenido|message|nachricht|tweet|post|"
@@ -46,7 +47,7 @@ class Column:
         """The values that are not empty."""
         return [value for value in self.values if value.strip()]
 
-    def named(self, role: Role) -> bool:
+    def has_name_of(self, role: Role) -> bool:
         """Return whether the name is typical of columns with this role."""
         return bool(re.fullmatch(NAMES[role], self.name.strip().lower()))
 
@@ -63,7 +64,7 @@ class Column:
 
 def likely(header: Sequence[str], role: Role) -> str | None:
     """Return the only column whose name is typical of a role, or None: "Tweet ID" or "post_id", but not "user_id"."""
-    names = [n for n in header if Column(n, ()).named(role) and not ALIEN.fullmatch(n.strip().lower())]
+    names = [n for n in header if Column(n, ()).has_name_of(role) and not ALIEN.fullmatch(n.strip().lower())]
     exact = [name for name in names if name.strip().lower() in {*EXACT, role}]
     return next(iter(chosen)) if len(chosen := exact or names) == 1 else None
 
@@ -78,12 +79,14 @@ def guess_roles(table: Mapping[str, Sequence[str]]) -> dict[str, Role]:
     roles: dict[str, Role] = {}
     for role, fits, needs_name in RULES:
         free = [c for c in columns if c.name not in roles and fits(c)]
-        sure = [] if needs_name else [c for c in free if SURE[role](c)]
-        named = [c for c in free if c.named(role)]
-        if role == "text" and sure:  # next to sentences, a column of codes is not text, whatever its name
-            named = [c for c in named if c in sure]
-        if chosen := named or sure:
-            best = max(chosen, key=lambda c: c.words if role == "text" else c.name.lower() in EXACT)
+        by_content = [] if needs_name else [c for c in free if SURE[role](c)]
+        by_name = [c for c in free if c.has_name_of(role)]
+        if (
+            role == "text" and by_content
+        ):  # next to sentences, a column of codes is not text, whatever its name
+            by_name = [c for c in by_name if c in by_content]
+        if candidates := by_name or by_content:
+            best = max(candidates, key=lambda c: c.words if role == "text" else c.name.lower() in EXACT)
             roles[best.name] = role
     return roles
 
@@ -94,6 +97,12 @@ def _is_id(column: Column) -> bool:
         return False
     sound = all(v and len(v) <= 200 and v.isprintable() and " " not in v for v in values)
     return bool(values) and sound and len(set(values)) == len(values) and not column.mostly(URL.fullmatch)
+
+
+def _is_consecutive(column: Column) -> bool:
+    """Return whether the values are consecutive whole numbers, as in a spreadsheet that numbers its rows."""
+    numbers = [int(value) for value in column.values if value.isdecimal()]
+    return bool(numbers) and numbers == [*range(numbers[0], numbers[0] + len(column.values))]
 
 
 def _is_text(column: Column) -> bool:
@@ -125,6 +134,6 @@ RULES: tuple[tuple[Role, Callable[[Column], bool], bool], ...] = (
 SURE: dict[Role, Callable[[Column], bool]] = {
     "url": lambda _: True,
     "date": lambda c: not c.mostly(NUMBER.fullmatch),
-    "id": lambda c: len(c.values) > 1 and c.mostly(MACHINE_ID.fullmatch),
+    "id": lambda c: len(c.values) > 1 and (c.mostly(MACHINE_ID.fullmatch) or _is_consecutive(c)),
     "text": lambda c: c.words >= 3,
 }

@@ -114,14 +114,14 @@ def documents(path: Path, rows: Iterator[Row], columns: Columns) -> Records:
 def unique_names(header: Sequence[str | None]) -> list[str]:
     """Return the columns' names: "text" twice gives text_1 and text_2, an unnamed third one column_3."""
     names = [(name or "").strip() or f"column_{number}" for number, name in enumerate(header, start=1)]
-    count, taken = Counter(names), set(names)
+    count, used = Counter(names), set(names)
     number = Counter[str]()
-    for place, name in enumerate(names):
+    for position, name in enumerate(names):
         while count[name] > 1:
             number[name] += 1
-            if (numbered := f"{name}_{number[name]}") not in taken:
-                names[place] = numbered
-                taken.add(numbered)
+            if (numbered := f"{name}_{number[name]}") not in used:
+                names[position] = numbered
+                used.add(numbered)
                 break
     return names
 
@@ -197,15 +197,15 @@ def csv_rows(
             break
         except csv.Error as e:
             # The csv module's message about line ends names a "new-line character"; its others concern quotation marks.
-            found = reason_of(e)
-            told = found.cause or "new-line" in found
-            yield *tape.give_back(), found if told else Reason(found, "quotation-mark")
+            reason = reason_of(e)
+            is_known = reason.cause or "new-line" in reason
+            yield *tape.put_back(), reason if is_known else Reason(reason, "quotation-mark")
             continue
-        raw = b"\n".join(line for _, line, _ in tape.taken)
+        raw = b"\n".join(line for _, line, _ in tape.record)
         if not is_utf8(raw):
-            yield tape.taken[0][0], raw, NOT_UTF8
+            yield tape.record[0][0], raw, NOT_UTF8
         elif any(field.strip() for field in fields):  # a spreadsheet's empty row becomes ";;;"
-            yield tape.taken[0][0], raw, fields
+            yield tape.record[0][0], raw, fields
     if tape.damage:
         raise tape.damage
 
@@ -220,10 +220,10 @@ def _with_head(lines: Iterable[Line]) -> tuple[Iterator[Line], list[str]]:
             size += len(line[1])
     except DamagedInputError as e:
         damage = e
-    return _again(first, lines, damage), [raw.decode(errors="replace") for _, raw, _ in first]
+    return _replay(first, lines, damage), [raw.decode(errors="replace") for _, raw, _ in first]
 
 
-def _again(first: list[Line], rest: Iterator[Line], damage: DamagedInputError | None) -> Iterator[Line]:
+def _replay(first: list[Line], rest: Iterator[Line], damage: DamagedInputError | None) -> Iterator[Line]:
     yield from first
     if damage:
         raise damage
@@ -235,20 +235,20 @@ class _Tape:
 
     def __init__(self, lines: Iterable[Line], limit: int) -> None:
         self._lines, self._limit, self._size = iter(lines), limit, 0
-        self._again: deque[Line] = deque()
-        self.taken: list[Line] = []
-        self._most = MAX_RECORD_LINES
+        self._returned: deque[Line] = deque()
+        self.record: list[Line] = []
+        self._max_lines = MAX_RECORD_LINES
         self.damage: DamagedInputError | None = None
 
     def begin(self) -> None:
         """Begin a record."""
-        self.taken, self._size = [], 0
-        self._most = MAX_REREAD_LINES if self._again else MAX_RECORD_LINES
+        self.record, self._size = [], 0
+        self._max_lines = MAX_REREAD_LINES if self._returned else MAX_RECORD_LINES
 
-    def give_back(self) -> tuple[int, bytes]:
+    def put_back(self) -> tuple[int, bytes]:
         """Put back all lines of the record except the first; return the first one's number and bytes."""
-        (number, raw, _), *others = self.taken
-        self._again.extendleft(reversed(others))
+        (number, raw, _), *others = self.record
+        self._returned.extendleft(reversed(others))
         return number, raw
 
     def __iter__(self) -> Iterator[str]:
@@ -256,14 +256,14 @@ class _Tape:
 
     def __next__(self) -> str:
         try:
-            line = self._again.popleft() if self._again else next(self._lines)
+            line = self._returned.popleft() if self._returned else next(self._lines)
         except DamagedInputError as e:  # reported after the lines read so far
             self.damage = e
             raise StopIteration from None
-        self.taken.append(line)
-        self._size += line[2] + (len(self.taken) > 1)
+        self.record.append(line)
+        self._size += line[2] + (len(self.record) > 1)
         if self._size > self._limit:
             raise csv.Error(too_long(self._size, self._limit))
-        if len(self.taken) > self._most:
-            raise csv.Error(f"a quote that does not close within {self._most:,} lines")
+        if len(self.record) > self._max_lines:
+            raise csv.Error(f"a quote that does not close within {self._max_lines:,} lines")
         return line[1].decode(errors="surrogateescape") + "\n"

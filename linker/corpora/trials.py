@@ -64,7 +64,7 @@ def preview(
     if kind == "references":
         return _of_references(path, rows)
     if kind == "asreview":
-        with asreview.opened(path) as project:
+        with asreview.open_project(path) as project:
             return replace(_of_table(project.dataset, how, rows), path=path)
     return _of_table(path, how, rows)
 

@@ -45,7 +45,7 @@ def read_xlsx(path: Path, columns: Columns, limit: int = MAX_LINE) -> Records:
         if number < (columns.header_row or 1):
             continue
         if not header:
-            header = unique_names(["" if value is None else str(value) for value in _trimmed(values)])
+            header = unique_names(["" if value is None else str(value) for value in _trim(values)])
             columns = columns_in(path, header, columns)
             continue
         raw = orjson.dumps(values)
@@ -60,8 +60,8 @@ def _document(
 ) -> Any:
     if size > limit:
         raise UnusableError(too_long(size, limit))
-    if len(_trimmed(values)) > len(header):
-        raise UnusableError(wrong_width(len(_trimmed(values)), header))
+    if len(_trim(values)) > len(header):
+        raise UnusableError(wrong_width(len(_trim(values)), header))
     texts = {*columns.ids, *columns.texts, columns.title or "title"}
     fields: dict[str, Any] = {}
     for name, value in zip(header, values, strict=False):
@@ -77,23 +77,23 @@ def _document(
 
 def sheet_rows(path: Path, sheet: str | None = None) -> Iterator[tuple[int, list[Value]]]:
     """Yield the non-empty rows, each with its number from 1. Raises InputError as `read_xlsx` does."""
-    with _opened(path) as book:
+    with _open(path) as book:
         chosen = book[_sheet(path, book, sheet)]
         chosen.reset_dimensions()  # the dimensions stated in a file may be wrong
         for number, cells in enumerate(chosen.iter_rows(values_only=True), start=1):
             values = [_value(cell) for cell in cells]
-            if _trimmed(values):
+            if _trim(values):
                 yield number, values
 
 
 def sheet_names(path: Path) -> tuple[str, list[str]]:
     """Return the sheet that is read unless another one is named, and all sheets. Raises InputError like `read_xlsx`."""
-    with _opened(path) as book:
+    with _open(path) as book:
         return _sheet(path, book, None), [sheet.title for sheet in book.worksheets]
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _open(path: Path) -> Iterator[Any]:
     from openpyxl import load_workbook
 
     try:
@@ -159,7 +159,7 @@ def _value(cell: Any) -> Value:
     return str(cell)
 
 
-def _trimmed(values: list[Value]) -> list[Value]:
+def _trim(values: list[Value]) -> list[Value]:
     end = len(values)
     while end and values[end - 1] is None:
         end -= 1

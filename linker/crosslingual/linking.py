@@ -17,6 +17,7 @@ from linker.base.errors import InputError
 from linker.base.files import write_atomically
 from linker.base.logs import logger
 from linker.base.options import options as options_of
+from linker.corpora.reading import check_exists
 from linker.crosslingual.options import LEARN, LinkOptions, Options
 from linker.crosslingual.pages.pages import dictionary_of, split_languages
 from linker.crosslingual.ranking.saved import LinkModel, load
@@ -29,7 +30,7 @@ from linker.crosslingual.runs import (
     run_of,
     write_metadata,
 )
-from linker.crosslingual.sides import Side, check_exists, same_language, side_of
+from linker.crosslingual.sides import Side, is_index, same_language, side_of
 from linker.crosslingual.task import NO_LINKS, Task, read_links
 from linker.crosslingual.together import Together, link_together
 from linker.engine.evidence import Span
@@ -95,7 +96,8 @@ class LinkOutcome:
 def sides_of(options: LinkOptions) -> tuple[Side, Side]:
     """Read both sides. Raises the same InputErrors as `side_of`, before anything is read if a side is missing."""
     for path in map(Path, (options.source, options.target)):
-        check_exists(path)
+        if not is_index(path):
+            check_exists(path)
     codes = split_languages(options.languages) if options.languages else (None, None)
     source = side_of(Path(options.source), codes[0], options.columns)
     return source, side_of(Path(options.target), codes[1], options.columns, options.encoder)

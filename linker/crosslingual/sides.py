@@ -12,9 +12,8 @@ from indexes.address import Address
 from indexes.interface import Document
 from indexes.store import manifest as manifests
 from linker.base.errors import InputError
-from linker.base.files import STDIO
 from linker.base.logs import logger
-from linker.corpora import BadLine, Columns, datasets
+from linker.corpora import BadLine, Columns
 from linker.corpora.guessing import describe
 from linker.corpora.languages import CODES, LISTS, guess_language, script_language
 from linker.crosslingual.pages.pages import Pages, language_of, pages_from, read_documents, report_skipped
@@ -50,12 +49,6 @@ class Side:
 def is_index(path: Path) -> bool:
     """Return whether a path names an index: its directory, or its address on a cluster."""
     return Address.of(path) is not None or (path / manifests.NAME).is_file()
-
-
-def check_exists(path: Path) -> None:
-    """Raise InputError if `path` names neither a file or folder nor an index, a data set or stdin."""
-    if not (path.exists() or path == STDIO or is_index(path) or datasets.is_name(path)):
-        raise InputError(f"no such file or folder: {path}")
 
 
 def side_of(path: Path, code: str | None, columns: Columns | None, encoder: str | None = None) -> Side:

@@ -111,7 +111,7 @@ def _tune(tasks: Sequence[tuple[Engine, Task]], seed: int) -> Tuning:
         bm25.append(index.text.search_rows(texts, 100))
         dense.append(index.vectors.search_rows(engine.encoder.encode(texts), 100))
         relevant += [engine.collection.rows.locate(list(links[query])).tolist() for query in queries]
-    tuning = tune(_joined(bm25), _joined(dense), relevant, seed=seed)
+    tuning = tune(_join(bm25), _join(dense), relevant, seed=seed)
     fusion = tuning.chosen.fusion.to_json() if tuning.chosen.fusion else None
     for engine, _ in tasks:
         with Writer.open(engine.directory) as writer:
@@ -119,7 +119,7 @@ def _tune(tasks: Sequence[tuple[Engine, Task]], seed: int) -> Tuning:
     return tuning
 
 
-def _joined(rankings: Sequence[Ranking]) -> Ranking:
+def _join(rankings: Sequence[Ranking]) -> Ranking:
     return np.concatenate([rows for rows, _ in rankings]), np.concatenate([scores for _, scores in rankings])
 
 
@@ -148,16 +148,16 @@ def _compare(out: Path, task: str, untuned: Engine, tuning: Tuning, test: Task) 
     return rows
 
 
-def _why(tuning: Tuning, found: Mapping[str, float]) -> str:
+def _why(tuning: Tuning, scores: Mapping[str, float]) -> str:
     """Return a line about the last row: why it was chosen on the dev links, and whether it is also the best here."""
-    *others, last = found
-    best = max(others, key=found.__getitem__)
-    here = "and is the best here, too"
-    if found[last] < found[best]:
-        here = f"but here {best} is {found[best] - found[last]:.3f} ahead, which may be chance"
+    *others, last = scores
+    best = max(others, key=scores.__getitem__)
+    verdict = "and is the best here, too"
+    if scores[last] < scores[best]:
+        verdict = f"but here {best} is {scores[best] - scores[last]:.3f} ahead, which may be chance"
     if tuning.chosen == tuning.default:
-        return f"Why the last row: nothing is clearly ahead of it on {tuning.queries} dev links, {here}."
-    return f"Why the last row: it leads the untuned hybrid by {tuning.lead} on {tuning.queries} dev links, {here}."
+        return f"Why the last row: nothing is clearly ahead of it on {tuning.queries} dev links, {verdict}."
+    return f"Why the last row: it leads the untuned hybrid by {tuning.lead} on {tuning.queries} dev links, {verdict}."
 
 
 def _review(out: Path, stories: Sequence[SplitStory]) -> None:

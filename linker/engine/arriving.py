@@ -60,20 +60,20 @@ class Arriving:
         self._index = GrowingIndex(collection)
         self._field, self._days = date_field(documents), days
         self._ids, self._texts = [d.id for d in documents], [d.full_text for d in documents]
-        self._place = {id_: number for number, id_ in enumerate(self._ids)}
+        self._position = {id_: number for number, id_ in enumerate(self._ids)}
         self._rows = rows
         self._dates = np.array([self._date(d) for d in documents])
         self._order = places(self._ids, self._dates)
         self._stated = stated(self._texts, self._dates)
         self._finder = Finder(self._index.collection, rows, self._texts)
-        self._found = _Found(findings, len(documents))
+        self._findings = _FindingsIndex(findings, len(documents))
         self._number: dict[str, int] = {}
         self._members: dict[int, set[int]] = {}
         self._following = 1
 
     def text(self, id_: str) -> str | None:
         """Return the text of a document, None if there is none with this id."""
-        return self._texts[self._place[id_]] if id_ in self._place else None
+        return self._texts[self._position[id_]] if id_ in self._position else None
 
     def start(self, groups: Groups) -> None:
         """Start from the groups of the current documents, and keep the groups' numbers."""
@@ -85,7 +85,7 @@ class Arriving:
 
     def findings(self) -> tuple[list[str], Findings]:
         """Return the ids of all documents, and which of them retrieved which."""
-        return self._ids, self._found.all()
+        return self._ids, self._findings.all()
 
     def add(self, documents: Sequence[Document]) -> list[Change]:
         """Add documents with new ids, and return the changes of groups.
@@ -93,11 +93,11 @@ class Arriving:
         As in the log of changes, a new document in no group is not a change; it has no number until a table is written.
         """
         new = self._append(documents)
-        self._found.put(new, self._finder.find(new))
+        self._findings.put(new, self._finder.find(new))
         evidence, p, local = self._evidence(set(new.tolist()))
         near = distinct(local[evidence.pairs[p >= AGAIN]].ravel())
         again = near[near < new[0]]
-        self._found.put(again, self._finder.find(again))
+        self._findings.put(again, self._finder.find(again))
         inside = self._with_groups([*new.tolist(), *again.tolist()])
         while True:
             if len(inside) > len(new):
@@ -114,7 +114,7 @@ class Arriving:
         first = len(self._ids)
         self._ids += [d.id for d in documents]
         self._order += places(self._ids[first:], dates)
-        self._place |= {id_: first + at for at, id_ in enumerate(self._ids[first:])}
+        self._position |= {id_: first + at for at, id_ in enumerate(self._ids[first:])}
         self._texts += texts
         self._rows = np.concatenate([self._rows, rows])
         self._dates = np.concatenate([self._dates, dates])
@@ -137,7 +137,7 @@ class Arriving:
 
         The last, int64 [n], are in the order of their dates, as in `group`.
         """
-        found = self._found.of(documents)
+        found = self._findings.of(documents)
         every = {*documents, *found.one.tolist(), *found.other.tolist()}
         local = np.array(sorted(every, key=self._order.__getitem__), np.int64)
         order = np.argsort(local)
@@ -171,13 +171,13 @@ class Arriving:
         for group in set(before.values()):
             del self._members[group]
         for group, ids in now.items():
-            self._members[group] = {self._place[id_] for id_ in ids}
+            self._members[group] = {self._position[id_] for id_ in ids}
             self._number.update(dict.fromkeys(ids, group))
         self._following = max(self._following, *(group + 1 for group in now), 1)
         return found
 
 
-class _Found:
+class _FindingsIndex:
     """Which documents retrieved which: the initial findings of `count` documents, as changed and extended by `put`."""
 
     def __init__(self, findings: Findings, count: int) -> None:
@@ -195,27 +195,27 @@ class _Found:
         for document in documents.tolist():
             own = self._since[document] = findings.where(findings.one == document)
             if document < self._count:
-                self._replaced[self._found_by(document)] = True
+                self._replaced[self._findings_of(document)] = True
             for other in own.other.tolist():
                 self._finders.setdefault(other, set()).add(document)
 
-    def _found_by(self, document: int) -> Int64Array:
+    def _findings_of(self, document: int) -> Int64Array:
         return self._by_one[self._begins[document] : self._begins[document + 1]]
 
     def of(self, documents: Ids[int]) -> Findings:
         """Return the findings in which one of the documents retrieved another or was retrieved."""
-        asked, parts, at = set(documents), list[Findings](), [self._by_one[:0]]
-        for document in sorted(asked):
+        wanted, parts, at = set(documents), list[Findings](), [self._by_one[:0]]
+        for document in sorted(wanted):
             if document in self._since:
                 parts.append(self._since[document])
             elif document < self._count:
-                at.append(self._found_by(document))
+                at.append(self._findings_of(document))
             if document < self._count:
                 by = self._by_other[self._ends[document] : self._ends[document + 1]]
                 at.append(by[~self._replaced[by]])
-            for finder in sorted(self._finders.get(document, set()) - asked):
-                own = self._since[finder]
-                parts.append(own.where(own.other == document))
+            for finder in sorted(self._finders.get(document, set()) - wanted):
+                findings = self._since[finder]
+                parts.append(findings.where(findings.other == document))
         return Findings.of([_at(self._first, distinct(np.concatenate(at))), *parts])
 
     def all(self) -> Findings:

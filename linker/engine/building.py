@@ -119,21 +119,21 @@ def _build_by_many(
 @takes(CreateOptions)
 def create(options: CreateOptions) -> None:
     """Create an empty index to be filled by `Engine.add`. Raises IndexesError if `out` already has content."""
-    given = values(options)
-    address, out = Address.of(given["out"]), Path(given.pop("out"))
-    wanted = BuildOptions(**given)
-    servers = wanted.elastic
+    arguments = values(options)
+    address, out = Address.of(arguments["out"]), Path(arguments.pop("out"))
+    settings = BuildOptions(**arguments)
+    servers = settings.elastic
     if address is None:
         _check_target(out)
         _reach(servers)
-    model = _encoder(wanted)
-    manifest = requested_manifest(wanted, out, model, BuildRecord())
+    model = _encoder(settings)
+    manifest = requested_manifest(settings, out, model, BuildRecord())
     if address:
         shape = (servers.shards, servers.replicas) if servers else ()
         with RemoteWriter.begin(address, manifest, *shape) as remote:
             remote.commit()
         return
-    with Writer.create(out, manifest, _own_model(Path(wanted.encoder))):
+    with Writer.create(out, manifest, _own_model(Path(settings.encoder))):
         pass
 
 

@@ -38,7 +38,7 @@ class Changing(Following):
     def _writer(self, wait: float = WAIT) -> AbstractContextManager[AnyWriter]:
         self._check_single()
         self._current()
-        return writer_of(self.directory, wait=wait, before=self._checked)
+        return writer_of(self.directory, wait=wait, before=self._verified_collection)
 
     def _commit(self, writer: AnyWriter) -> None:
         """Commit, open the new generation and start a merge if due; meanwhile, searches use the previous one."""

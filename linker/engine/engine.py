@@ -95,7 +95,7 @@ class Engine(Changing):
             k, mode=mode, where=Filter.parse(where), bm25=bm25, reranker=reranker, depth=depth, weight=weight,
             stored_ranker=stored_ranker, phrases=phrases, probabilities=probabilities,
         )  # fmt: skip
-        snapshot = self._followed()
+        snapshot = self._latest()
         by = None if vectors is None else query_vectors(vectors, texts, options)
 
         def ask(snapshot: Snapshot) -> Answer:
@@ -130,7 +130,7 @@ class Engine(Changing):
         """
         from linker.engine.grouping import group
 
-        collection = self._followed().collection
+        collection = self._latest().collection
         documents = list(collection.matching(None))
         rows = collection.rows.locate([d.id for d in documents])
         return group(collection, documents, rows, judged, days=days, precision=precision, seed=seed)
@@ -167,7 +167,7 @@ class Engine(Changing):
         """
         from linker.scoring.probability.fitting import calibrate
 
-        snapshot = self._followed()
+        snapshot = self._latest()
 
         def find(texts: Sequence[str], k: int) -> Answer:
             return snapshot.search(texts, SearchOptions(k, stored_ranker=False, probabilities=False))

@@ -108,47 +108,47 @@ def _passage(text: str, places: Sequence[Place], idf: Mapping[str, float]) -> Sp
     """Return the heaviest sentence of a text; `places`: start, end and shared terms of each of its words."""
     spans = list(sentences(text))
     starts = np.array([start for start, _ in spans])
-    held: list[set[str]] = [set() for _ in spans]
+    shared: list[set[str]] = [set() for _ in spans]
     length = np.zeros(len(spans))
     for start, _, terms in places:
         at = int(np.searchsorted(starts, start, side="right")) - 1
-        held[at] |= terms
+        shared[at] |= terms
         length[at] += 1
     # A term weighs more if it is in few documents, and in few sentences of this document.
-    here = Counter(itertools.chain.from_iterable(held))
-    own = lucene_idf(np.array([*here.values()]), len(spans)).tolist()
-    weights = {term: idf[term] + within for term, within in zip(here, own, strict=True)}
-    return heaviest(text, spans, held, length, weights)
+    counts = Counter(itertools.chain.from_iterable(shared))
+    rarity = lucene_idf(np.array([*counts.values()]), len(spans)).tolist()
+    weights = {term: idf[term] + within for term, within in zip(counts, rarity, strict=True)}
+    return heaviest(text, spans, shared, length, weights)
 
 
 def heaviest(
     text: str,
     spans: Sequence[Span],
-    held: Sequence[Set[str]],
+    shared: Sequence[Set[str]],
     length: Float64Array,
     weights: Mapping[str, float],
 ) -> Span | None:
-    """Return the sentence whose shared terms (`held`) weigh the most; None if no sentence has any.
+    """Return the sentence whose shared terms (`shared`) weigh the most; None if no sentence has any.
 
     Each term counts once; terms that occur only in a neighbouring sentence of the same line count in part; the longer
     the sentence, the less it weighs. `spans`: start and end of the n sentences of a text; `length` [n]: their number of
     words.
     """
-    if not any(held):
+    if not any(shared):
         return None
     long = 1 - BY_LENGTH + BY_LENGTH * length / length.mean()
     joined = ["\n" not in text[a:b] for (_, a), (b, _) in itertools.pairwise(spans)]
-    before = [set(), *(near if same else set() for near, same in zip(held, joined, strict=False))]
-    after = [*(near if same else set() for near, same in zip(held[1:], joined, strict=True)), set()]
+    before = [set(), *(near if same else set() for near, same in zip(shared, joined, strict=False))]
+    after = [*(near if same else set() for near, same in zip(shared[1:], joined, strict=True)), set()]
     around = [a | b for a, b in zip(before, after, strict=True)]
     weight = [
-        sum(weights[t] for t in here) + AROUND * sum(weights[t] for t in near - here) if here else 0.0
-        for here, near in zip(held, around, strict=True)
+        sum(weights[t] for t in terms) + AROUND * sum(weights[t] for t in near - terms) if terms else 0.0
+        for terms, near in zip(shared, around, strict=True)
     ]
     return spans[int(np.argmax(np.array(weight) / long))]
 
 
-def quoted(text: str, passage: Span | None) -> dict[str, str | int | None]:
+def passage_columns(text: str, passage: Span | None) -> dict[str, str | int | None]:
     """Return a passage as table columns: `passage` (its text) and `offset` (its start in `text`); None without one."""
     if passage is None:
         return {"passage": None, "offset": None}

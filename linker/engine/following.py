@@ -46,7 +46,7 @@ class Following:
         self._encoder = OwnEncoder(encoder)
         self._opening, self._retiring = threading.Lock(), Retiring()
         self._snapshot: Snapshot | None = self._open()
-        self._merger = Merger(self._checked, self._published)
+        self._merger = Merger(self._verified_collection, self._publish)
 
     @classmethod
     def open(
@@ -70,14 +70,14 @@ class Following:
         return cls(directory, encoder=given, on_failure=on_failure, follow=follow, verify=verify)
 
     def _open(self, before: Snapshot | None = None) -> Snapshot:
-        return sharding.opened(self.directories, self._encoder, self._on_failure, before, self._verify)
+        return sharding.open_snapshot(self.directories, self._encoder, self._on_failure, before, self._verify)
 
-    def _checked(self) -> Collection | None:
+    def _verified_collection(self) -> Collection | None:
         """Return the open generation if its checksums have been verified, else None."""
         opened = self._snapshot.collection if self._snapshot else None
         return opened if self._verify and isinstance(opened, Collection) else None
 
-    def _published(self, commit: Callable[[], Collection | None]) -> None:
+    def _publish(self, commit: Callable[[], Collection | None]) -> None:
         with self._opening:
             merged = commit()
             if merged is not None and self._snapshot is not None:
@@ -144,7 +144,7 @@ class Following:
             raise IndexesError(f"the engine over {self.directory} is closed: open it again with Engine.open")
         return snapshot
 
-    def _followed(self) -> Snapshot:
+    def _latest(self) -> Snapshot:
         """Return the last committed generation, or the previous one while another thread is opening the last."""
         snapshot = self._current()
         if self._follow and snapshot.is_old() and self._opening.acquire(blocking=False):
@@ -186,13 +186,13 @@ class Retiring:
 
     def __init__(self) -> None:
         self._lock, self._closed = threading.Lock(), threading.Event()
-        self._kept: list[object] = []
+        self._replaced: list[object] = []
         self._thread: threading.Thread | None = None
 
     def put(self, generation: object) -> None:
         """Keep a generation for KEPT to twice KEPT seconds."""
         with self._lock:
-            self._kept.append(generation)
+            self._replaced.append(generation)
             # After a fork, the child does not have the thread of its parent.
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="release generations", daemon=True)
@@ -206,14 +206,14 @@ class Retiring:
             thread.join()
 
     def _run(self) -> None:
-        while kept := self._taken():
+        while kept := self._take():
             self._closed.wait(KEPT)
             kept.clear()
 
-    def _taken(self) -> list[object]:
+    def _take(self) -> list[object]:
         """Return the generations put since the last call; if there are none, let the thread end."""
         with self._lock:
-            kept, self._kept = self._kept, []
+            kept, self._replaced = self._replaced, []
             if not kept:
                 self._thread = None
             return kept

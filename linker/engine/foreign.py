@@ -88,8 +88,8 @@ class Foreign:
         if len(self.rows):
             vocabulary, matrix = self._matrix
             dense = np.zeros(len(vocabulary), dtype=np.float32)
-            _, here, there = np.intersect1d(vocabulary, terms, assume_unique=True, return_indices=True)
-            dense[here] = weights[there]
+            _, columns, positions = np.intersect1d(vocabulary, terms, assume_unique=True, return_indices=True)
+            dense[columns] = weights[positions]
             scores[self.rows] = OWN * scores[self.rows] + TRANSLATED * (matrix @ dense)
         return scores
 

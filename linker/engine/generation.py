@@ -37,7 +37,7 @@ class Generation:
         self, collection: AnyCollection, seen: Stamp | None, encoder: OwnEncoder, on_failure: OnFailure
     ) -> None:
         """`seen`: the stamp of the index directory, taken before the generation was opened."""
-        self.collection, self._seen = collection, seen
+        self.collection, self._stamp = collection, seen
         self._encoder, self._on_failure = encoder, on_failure
 
     @classmethod
@@ -50,11 +50,13 @@ class Generation:
         verify: bool = True,
     ) -> Self:
         """Open the last commit; files that `before` has already checked are not read again. See `Collection.open`."""
-        seen = stamp(directory)  # taken first, so that a concurrent commit is noticed later
+        since = stamp(directory)  # taken first, so that a concurrent commit is noticed later
         old = before.collection if before else None
         assert old is None or isinstance(old, Collection)
-        found = Collection.open(directory, on_failure=on_failure, scan=gpu_scan(), before=old, verify=verify)
-        return cls(found, seen, encoder, on_failure)
+        collection = Collection.open(
+            directory, on_failure=on_failure, scan=gpu_scan(), before=old, verify=verify
+        )
+        return cls(collection, since, encoder, on_failure)
 
     def with_merged(self, collection: Collection) -> Self:
         """Return the generation that a merge has just committed, with the same encoder and settings as this one."""
@@ -62,14 +64,14 @@ class Generation:
 
     def is_old(self) -> bool:
         """Return whether there is a later commit, by one `stat`; False for an index that is being dropped."""
-        return stamp(self.collection.directory) not in (None, self._seen)
+        return stamp(self.collection.directory) not in (None, self._stamp)
 
     def is_last(self) -> bool:
         """Return whether there is no later commit. Raises IndexesError if the index is gone."""
         now = stamp(self.collection.directory)
-        if now != self._seen and manifests.load(self.collection.directory) == self.collection.manifest:
-            self._seen = now
-        return now == self._seen
+        if now != self._stamp and manifests.load(self.collection.directory) == self.collection.manifest:
+            self._stamp = now
+        return now == self._stamp
 
     def has_moved(self) -> bool:
         """Return whether the last commit names another server index, as after `compact` or `rebuild --url`."""

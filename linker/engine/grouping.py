@@ -14,7 +14,7 @@ from indexes.text.analysis import Analysis
 from linker.base.errors import InputError
 from linker.base.logs import logger
 from linker.base.progress import bar
-from linker.engine.groups import Groups, named
+from linker.engine.groups import Groups, build_groups
 from linker.scoring.groups.asking import Stratum, recall, strata
 from linker.scoring.groups.copies import leaders
 from linker.scoring.groups.dates import days_of, near_in_time, places, stated
@@ -46,26 +46,26 @@ def group(
         raise InputError("the index has no documents: there is nothing to group")
     order, dates = _ordered(corpus)
     documents, rows = [corpus[i] for i in order.tolist()], rows[order]
-    place = {d.id: i for i, d in enumerate(documents)}
-    known = judged_of(judged or {}, place, halved=precision is not None, seed=seed)
+    numbers = {d.id: i for i, d in enumerate(documents)}
+    known = judged_of(judged or {}, numbers, halved=precision is not None, seed=seed)
     if precision is not None and not len(known):
         raise InputError("`precision` has to be tested on judged pairs: pass them with `train`")
     ids, texts = [d.id for d in documents], [d.full_text for d in documents]
-    made = origin(collection) if kept else ""
-    known_pairs = kept.known(ids, made) if kept else None
+    conditions = origin(collection) if kept else ""
+    known_pairs = kept.known(ids, conditions) if kept else None
     new = int(known_pairs[1].sum()) if known_pairs else len(ids)
     with bar(new, "finding pairs", "documents") as meter:
-        found, findings, queries = gather(
+        evidence, findings, queries = gather(
             collection, rows, texts, stated(texts, dates), meter.update, known_pairs,
             lambda i: _language(kept, ids[i], texts[i]),
         )  # fmt: skip
     if kept:
-        kept.take(ids, made, findings, full=known_pairs is None)
+        kept.take(ids, conditions, findings, full=known_pairs is None)
     if days is not None:
-        found = found.where(near_in_time(found.pairs, dates, days))
-    leader = leaders(len(documents), found.pairs[found.cosine >= ALIKE], texts.__getitem__)
-    probabilities, learned = _probabilities(found, known)
-    stories = stories_of(found, probabilities, leader)
+        evidence = evidence.where(near_in_time(evidence.pairs, dates, days))
+    leader = leaders(len(documents), evidence.pairs[evidence.cosine >= ALIKE], texts.__getitem__)
+    probabilities, learned = _probabilities(evidence, known)
+    stories = stories_of(evidence, probabilities, leader)
     certified, tested, share = None, 0, None
     if precision is not None:
         scores, right = known.within(stories)
@@ -82,11 +82,11 @@ def group(
         stories = stories.at_least(least)
         _report(certified, precision, tested)
     metadata = {
-        "documents": len(documents), "queries": queries, "pairs": len(found.pairs), "judged_pairs": len(judged or {}),
-        "learned_from": learned, "tested_on": tested, "days": days,
+        "documents": len(documents), "queries": queries, "pairs": len(evidence.pairs),
+        "judged_pairs": len(judged or {}), "learned_from": learned, "tested_on": tested, "days": days,
     }  # fmt: skip
     analysis = Analysis(collection.manifest.analysis)
-    groups = named(analysis, documents, order, found, stories, dates, certified, metadata, kept)
+    groups = build_groups(analysis, documents, order, evidence, stories, dates, certified, metadata, kept)
     return replace(groups, strata=strata(stories, ids, seed), recall=share)
 
 
@@ -94,20 +94,20 @@ def _language(kept: LastGrouping | None, id_: str, text: str) -> str:
     return kept.language_of(id_, lambda: language_of(text)) if kept else language_of(text)
 
 
-def _probabilities(found: PairEvidence, known: Judged) -> tuple[Float64Array, int]:
+def _probabilities(evidence: PairEvidence, known: Judged) -> tuple[Float64Array, int]:
     """Return P(same story) of the pairs, float64 [m], and the number of judged pairs learned from."""
-    at, same = known.labels(found.pairs)
-    model = SHIPPED.adapted(found)
+    at, same = known.labels(evidence.pairs)
+    model = SHIPPED.adapted(evidence)
     if len(at):
-        chosen = np.zeros(len(found.pairs), bool)
-        chosen[at] = True
+        judged = np.zeros(len(evidence.pairs), bool)
+        judged[at] = True
         logger.info("P(same story) was also fitted to %s judged pairs", f"{len(at):,}")
-        model = model.learned(found.where(chosen), same)
-    return model.probabilities(found), len(at)
+        model = model.learned(evidence.where(judged), same)
+    return model.probabilities(evidence), len(at)
 
 
 def _recall(
-    drawn: Sequence[Stratum],
+    samples: Sequence[Stratum],
     judged: Mapping[tuple[str, str], bool],
     known: Judged,
     kept: BoolArray,
@@ -118,14 +118,14 @@ def _recall(
     `kept` and `lost`, bool [t], mark the correct ones of the t tested pairs: those in a group that meets the threshold,
     and those in a group that does not.
     """
-    within, *between = drawn
+    within, *between = samples
     if known.complete or not all(pair in judged for stratum in between for pair in stratum.pairs):
         return None
     inside = [(within.of, len(kept), int(right.sum())) for right in (kept, lost)]
     outside = [(s.of, len(s.pairs), sum(judged[pair] for pair in s.pairs)) for s in between]
-    found = recall([*inside, *outside])
-    logger.info("recall of the pairs that were compared: %.2f [%.2f, %.2f]", *found)
-    return found
+    estimate = recall([*inside, *outside])
+    logger.info("recall of the pairs that were compared: %.2f [%.2f, %.2f]", *estimate)
+    return estimate
 
 
 def _report(certified: Promise | None, precision: float, tested: int) -> None:

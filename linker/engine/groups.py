@@ -101,22 +101,21 @@ class Groups:
         return table(rows, ("group", "documents", "title", "words"), repr(self)[1:-1])
 
 
-def named(
+def build_groups(
     analysis: Analysis,
     documents: Sequence[Document],
-    place: Int64Array,
-    found: PairEvidence,
+    position: Int64Array,
+    evidence: PairEvidence,
     stories: Stories,
     dates: Float64Array,
     certified: Promise | None,
     metadata: Mapping[str, Any],
-    kept: LastGrouping | None,
+    last: LastGrouping | None,
 ) -> Groups:
-    """Return the groups, with documents in corpus order; `place` int64 [n]: each document's position in the corpus."""
-    told = list(stories.groups())
+    """Return the groups, with documents in corpus order; `position` int64 [n]: each document's place in that order."""
     number: dict[int, int] = {}
     members = []
-    for i in np.argsort(place).tolist():
+    for i in np.argsort(position).tolist():
         label, lead, belongs = int(stories.labels[i]), int(stories.leader[i]), float(stories.belongs[i])
         members.append(
             Member(
@@ -128,12 +127,12 @@ def named(
             )
         )
     groups = []
-    for story in told:
-        inside = story.members[np.argsort(place[story.members])]
+    for story in stories.groups():
+        inside = story.members[np.argsort(position[story.members])]
         representative = documents[story.medoid]
-        make = functools.partial(_words, analysis, representative.full_text, found, story.members)
+        make = functools.partial(_words, analysis, representative.full_text, evidence, story.members)
         ids = tuple(documents[i].id for i in inside.tolist())
-        words = kept.words_of((representative.id, *ids), make) if kept else make()
+        words = last.words_of((representative.id, *ids), make) if last else make()
         known = dates[inside][np.isfinite(dates[inside])]
         weak = story.weakest
         groups.append(
@@ -153,13 +152,13 @@ def named(
     return Groups(tuple(members), tuple(sorted(groups, key=lambda g: g.number)), certified, dict(metadata))
 
 
-def _words(analysis: Analysis, text: str, found: PairEvidence, members: Int64Array) -> tuple[str, ...]:
+def _words(analysis: Analysis, text: str, evidence: PairEvidence, members: Int64Array) -> tuple[str, ...]:
     """Return the weightiest words that occur in most members, as written in the representative's `text`."""
-    part = found.texts[members]
+    part = evidence.texts[members]
     columns, at = np.unique(part.indices, return_inverse=True)
     weight = np.bincount(at, part.data) * (np.bincount(at) > len(members) / 2)
     best = np.argsort(-weight, kind="stable")[:WORDS]
-    wanted = found.hashes[columns[best[weight[best] > 0]]].tolist()
+    wanted = evidence.hashes[columns[best[weight[best] > 0]]].tolist()
     written: dict[int, str] = {}
     text = without_frame(text)
     for start, end, terms in words_in(analysis, text):

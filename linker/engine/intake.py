@@ -67,12 +67,12 @@ class Intake:
 
         Documents get their vectors from `given` or, if it is None, from the encoder.
         """
-        self._given = given
+        self._vectors = given
         self._writer, self._encoder, self._options, self._replace = writer, encoder, options, replace
         self._load = load
         self._build = writer.manifest.build
         self._added = self._quarantined = self._characters = 0
-        self._taken: set[str] = set()  # ids added by this run, if it replaces documents
+        self._added_ids: set[str] = set()  # ids added by this run, if it replaces documents
         self._committed_at = time.monotonic()
 
     def run(self, corpora: Sequence[Path], interrupted: Interruption) -> BuildReport:
@@ -100,7 +100,7 @@ class Intake:
             self._build = dataclasses.replace(self._build, complete=True)
         faults.point("build.read")
         after = self._writer.commit(self._build)
-        notes = self._given.notes if self._given else ()
+        notes = self._vectors.notes if self._vectors else ()
         return BuildReport(
             after.documents, self._added, self._quarantined, after.generation, interrupted.is_set(), notes
         )
@@ -141,7 +141,7 @@ class Intake:
                 self._quarantine(orjson.dumps(record.to_json()))
             elif (
                 record.id in documents
-                or record.id in self._taken
+                or record.id in self._added_ids
                 or (record.id in present and not self._replace)
             ):
                 self._quarantine(_duplicate(path, number, record))
@@ -162,7 +162,7 @@ class Intake:
         faults.point("build.added")
         self._added += len(documents)
         if self._replace:
-            self._taken.update(documents)
+            self._added_ids.update(documents)
         self._characters += sum(len(d.text) for d in documents.values())
 
     def _quarantine(self, line: bytes) -> None:
@@ -170,8 +170,8 @@ class Intake:
         self._quarantined += 1
 
     def _encode(self, documents: Sequence[Document]) -> Matrix | None:
-        if self._given:
-            return self._given.of([d.id for d in documents])
+        if self._vectors:
+            return self._vectors.of([d.id for d in documents])
         return self._encoder.encode([d.full_text for d in documents]) if self._encoder else None
 
 

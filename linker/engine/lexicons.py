@@ -151,32 +151,32 @@ def likeliest(lexicons: Sequence[QueryLexicon], text: str) -> tuple[int, float]:
     return (odds.index(best) if odds else -1), best
 
 
-def understood(texts: Sequence[str], lexicons: Iterable[QueryLexicon]) -> tuple[list[str], tuple[str, ...]]:
+def translate_queries(
+    texts: Sequence[str], lexicons: Iterable[QueryLexicon]
+) -> tuple[list[str], tuple[str, ...]]:
     """Return the texts, translated if they are in another language, and a note for each language found.
 
     If it is uncertain whether a text is in another language, the translations are added to its own words.
     """
     out, known = list(texts), [*lexicons]
     by_language: dict[tuple[str, bool], list[str]] = {}
-    for number_, text_ in enumerate(texts if known else ()):
-        place, odds = likeliest(known, text_)
+    for position, query in enumerate(texts if known else ()):
+        number, odds = likeliest(known, query)
         if odds <= -SURE:
             continue
-        best, sure = known[place], odds >= SURE
-        read = best.translated(text_) if sure else best.added(text_)
+        best, sure = known[number], odds >= SURE
+        read = best.translated(query) if sure else best.added(query)
         if read:
-            translation = read if sure else f"{text_} {read}"
-            out[number_] = Translated.of(translation, text_ if best.reads else translation)
+            translation = read if sure else f"{query} {read}"
+            out[position] = Translated.of(translation, query if best.reads else translation)
             by_language.setdefault((best.name, sure), []).append(read)
     return out, tuple(_note(*key, found, len(out)) for key, found in by_language.items())
 
 
-def _note(language: str, sure: bool, found: Sequence[str], count: int) -> str:
+def _note(language: str, sure: bool, translations: Sequence[str], count: int) -> str:
     how = f"{language}: searched" if sure else f"{language}: also searched"
     if count > 1:
-        return (
-            f"{len(found):,} of {count:,} texts {'are' if sure else 'may be'} in {how} by the index's lexicon"
-        )
-    (read,) = found
-    shown = read if len(read) <= LONGEST_NOTE else f"{read[:LONGEST_NOTE]}…"
+        return f"{len(translations):,} of {count:,} texts {'are' if sure else 'may be'} in {how} by the index's lexicon"
+    (translation,) = translations
+    shown = translation if len(translation) <= LONGEST_NOTE else f"{translation[:LONGEST_NOTE]}…"
     return f"the text {'is' if sure else 'may be'} in {how} by the index's lexicon as “{shown}”"

@@ -117,7 +117,7 @@ class Least:
         "Keep documents of at least this P(link).", group=CUT, low=0, high=1)] = None
     score: Annotated[float | None, Opt("Keep documents of at least this score.", group=CUT)] = None
 
-    def kept(self, answer: "Answer") -> "Answer":
+    def cut(self, answer: "Answer") -> "Answer":
         """Return the answer without hits below this P(link) or score. Raises InputError if P(link) is not known."""
         from linker.scoring.probability import cutting
 

@@ -71,11 +71,11 @@ class RemoteSnapshot(Snapshot):
 
     def _readable(self, answer: Answer, texts: Sequence[str]) -> Answer:
         answer = super()._readable(answer, texts)
-        hits = [dataclasses.replace(one, read=_together(self.collection, one)) for one in answer.hits]
+        hits = [dataclasses.replace(one, read=_read_together(self.collection, one)) for one in answer.hits]
         return dataclasses.replace(answer, hits=hits)
 
 
-def _together(collection: RemoteCollection, hits: Hits) -> Callable[[str], Document]:
+def _read_together(collection: RemoteCollection, hits: Hits) -> Callable[[str], Document]:
     """Return a function that reads a hit's document (the first call reads all), or raises UnknownIdError if deleted."""
     lock = threading.Lock()
 
@@ -101,12 +101,12 @@ def directories_of(given: str | Path | Sequence[str | Path]) -> tuple[Path, tupl
         return Path(given), tuple(shards_of(Path(given)))
     directories = [Path(directory) for directory in given]
     check_once(directories)
-    found = [shard for directory in directories for shard in shards_of(directory)]
-    check_once(found)
-    return found[0], tuple(found)
+    shards = [shard for directory in directories for shard in shards_of(directory)]
+    check_once(shards)
+    return shards[0], tuple(shards)
 
 
-def opened(
+def open_snapshot(
     directories: Sequence[Path],
     encoder: OwnEncoder,
     on_failure: OnFailure,
@@ -144,14 +144,14 @@ class ShardedSnapshot(Snapshot):
     ) -> Self:
         """Open the last commit of each directory. Raises the errors of `open_shards`."""
         seen = {directory: stamp(directory) for directory in directories}
-        opened = before.opened if isinstance(before, ShardedSnapshot) else {}
+        shards = before.sound_shards if isinstance(before, ShardedSnapshot) else {}
         collection = open_shards(
-            directories, on_failure=on_failure, scan=gpu_scan(), before=opened, verify=verify
+            directories, on_failure=on_failure, scan=gpu_scan(), before=shards, verify=verify
         )
         return cls(collection, seen, encoder, on_failure)
 
     @property
-    def opened(self) -> Mapping[Path, Collection]:
+    def sound_shards(self) -> Mapping[Path, Collection]:
         """The shards, by directory, whose files need no check when reopened; none once a damaged file was found."""
         return {} if self._damaged else {shard.directory: shard for shard in self._shards.shards}
 

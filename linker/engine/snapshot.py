@@ -22,7 +22,7 @@ from linker.encoders.opened import OwnEncoder
 from linker.engine.evidence import evidence, query_terms
 from linker.engine.foreign import Foreign
 from linker.engine.generation import Generation, Stamp
-from linker.engine.lexicons import QueryLexicon, understood
+from linker.engine.lexicons import QueryLexicon, translate_queries
 from linker.engine.options import SearchOptions
 from linker.scoring.ranking.ranker import Ranker
 from linker.scoring.reranking import rerank
@@ -87,16 +87,16 @@ class Snapshot(Generation):
     def search(self, texts: Sequence[str], options: SearchOptions) -> Answer:
         """Search this generation as `Engine.search` does; the hits read their documents from it."""
         where = options.filter
-        notes = self._checked(where)
-        read, remarks = understood(texts, self.lexicons)
+        notes = self._filter_notes(where)
+        read, remarks = translate_queries(texts, self.lexicons)
         if options.phrases and texts:
             filters = [self.collection.phrases.filter(text, where) for text in texts]
             answer = by_filter(lambda part, allowed: self._answer(part, options, allowed), read, filters)
         else:
             answer = self._answer(read, options, where)
-        return self._readable(_noted(answer, (*notes, *remarks)), read)
+        return self._readable(_with_notes(answer, (*notes, *remarks)), read)
 
-    def _checked(self, where: Filter | None) -> tuple[str, ...]:
+    def _filter_notes(self, where: Filter | None) -> tuple[str, ...]:
         """Return notes about a filter's values. Raises BadFilterError if the filter is invalid for these documents."""
         if where is None:
             return ()
@@ -109,7 +109,7 @@ class Snapshot(Generation):
         The stored ranker and calibration are not used: they were fitted on the index's own search.
         """
         where = options.filter
-        notes = self._checked(where)
+        notes = self._filter_notes(where)
         mode: Mode = options.mode or ("hybrid" if texts and self.collection.hybrid.text else "dense")
         words = texts or [""] * len(vectors)
         first = max(options.k, options.depth) if options.reranker and options.k > 0 else options.k
@@ -119,7 +119,7 @@ class Snapshot(Generation):
         if options.reranker and not isinstance(options.reranker, Ranker):
             document = self.collection.document
             answer = rerank(answer, texts, options.reranker, document, options.k, options.weight)
-        return self._readable(_noted(answer, notes), words)
+        return self._readable(_with_notes(answer, notes), words)
 
     def _readable(self, answer: Answer, texts: Sequence[str]) -> Answer:
         document, mark = self.collection.document, self._marking
@@ -144,22 +144,22 @@ class Snapshot(Generation):
         if reranker is None and options.mode is None and options.bm25 is None and options.stored_ranker:
             reranker = self.ranker
         if isinstance(reranker, Ranker):
-            answer = self._ranked(texts, k, where, reranker)
+            answer = self._rank(texts, k, where, reranker)
         else:
             first = max(k, options.depth) if reranker and k > 0 else k
             answer = self._first(texts, first, where, options)
             if reranker:
                 answer = rerank(answer, texts, reranker, self.collection.document, k, options.weight)
-        return self._told(answer, texts, where) if options.probabilities else answer
+        return self._with_probabilities(answer, texts, where) if options.probabilities else answer
 
     def _first(self, texts: Sequence[str], k: int, where: Filter | None, options: SearchOptions) -> Answer:
         """Return the candidates for a pair scorer to rerank: the stored ranker's, unless `options` say otherwise."""
         ranker = self.ranker if options.reranker and options.stored_ranker else None
         if ranker is None or options.mode is not None or options.bm25 is not None:
             return self._ask(texts, k, where, options.mode, options.bm25)
-        return self._ranked(texts, k, where, ranker)
+        return self._rank(texts, k, where, ranker)
 
-    def _told(self, answer: Answer, texts: Sequence[str], where: Filter | None) -> Answer:
+    def _with_probabilities(self, answer: Answer, texts: Sequence[str], where: Filter | None) -> Answer:
         """Add P(link) of each hit to an answer or, if it is not available, a note with the reason."""
         if not answer.ranker and not self.collection.manifest.search.get("calibration"):
             return answer
@@ -197,7 +197,7 @@ class Snapshot(Generation):
                 self._probabilities = Probabilities(self.collection, calibration, self.embed)
             return self._probabilities
 
-    def _ranked(self, texts: Sequence[str], k: int, where: Filter | None, ranker: Ranker) -> Answer:
+    def _rank(self, texts: Sequence[str], k: int, where: Filter | None, ranker: Ranker) -> Answer:
         from linker.scoring.ranking.searching import followed
 
         check_k(k)
@@ -227,7 +227,7 @@ class Snapshot(Generation):
         return self.collection.hybrid.search(texts, k, embed=self.embed, mode=mode, where=where, bm25=bm25)
 
 
-def _noted(answer: Answer, notes: Sequence[str]) -> Answer:
+def _with_notes(answer: Answer, notes: Sequence[str]) -> Answer:
     return dataclasses.replace(answer, notes=(*notes, *answer.notes)) if notes else answer
 
 

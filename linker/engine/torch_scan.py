@@ -158,7 +158,7 @@ class _Pool:
         self._pairs: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []  # query, row, upper bound
         self._lower = queries.new_full((len(queries), k), float("-inf"))  # the best lower bounds so far
         self._floor = self._lower[:, -1].clone()  # the k-th exact score, once k rows have been scored
-        self._held = 0
+        self._held_pairs = 0
 
     @property
     def _threshold(self) -> torch.Tensor:
@@ -179,8 +179,8 @@ class _Pool:
             (upper >= self._threshold[:, None]) & (upper > float("-inf")), as_tuple=True
         )
         self._pairs.append((query, row + base, upper[query, row]))
-        self._held += len(query)
-        if self._held > HELD:
+        self._held_pairs += len(query)
+        if self._held_pairs > HELD:
             self._settle()
 
     def _settle(self) -> RowArray:
@@ -197,7 +197,7 @@ class _Pool:
         first = rank < self._k
         top = torch.from_numpy(order[first]).to(query.device)
         query, row, scores = query[top], row[top], scores[top]
-        self._pairs, self._held = [(query, row, scores)], len(query)
+        self._pairs, self._held_pairs = [(query, row, scores)], len(query)
         last = torch.from_numpy(rank[first] == self._k - 1).to(query.device)
         self._floor[query[last]] = scores[last]
         return np.asarray(rank[first])

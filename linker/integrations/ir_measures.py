@@ -71,7 +71,7 @@ class LinkerEvaluator(Evaluator):  # type: ignore[misc] # ir_measures' classes a
         self._qrels: Entries[int] = load_qrels(judged)
         self._groups: dict[Group, list[tuple[Any, str]]] = {}
         for measure in self.measures:
-            group, name = _translated(measure)
+            group, name = _translate(measure)
             self._groups.setdefault(group, []).append((measure, name))
 
     def _iter_calc(self, run: Any) -> Iterator[Any]:
@@ -82,20 +82,20 @@ class LinkerEvaluator(Evaluator):  # type: ignore[misc] # ir_measures' classes a
         for (level, judged_only), wanted in self._groups.items():
             names = [name for _, name in wanted]
             result = evaluate(self._qrels, answers, names, level=level, judged_only=judged_only)
-            columns = {name: result.per_topic[str(_parsed(name))].tolist() for name in names}
+            columns = {name: result.per_topic[str(_parse(name))].tolist() for name in names}
             for at, topic in enumerate(result.topic_ids):
                 if result.answered[at]:
                     for measure, name in wanted:
                         yield Metric(query_id=topic, measure=measure, value=columns[name][at])
 
 
-def _parsed(name: str) -> Any:
+def _parse(name: str) -> Any:
     from linker.evaluation.names import parse
 
     return parse([name])[0]
 
 
-def _translated(measure: Any) -> tuple[Group, str]:
+def _translate(measure: Any) -> tuple[Group, str]:
     """Return a measure's relevance level, whether only judged documents count, and our name for it."""
 
     def given(name: str) -> Any:

@@ -43,8 +43,8 @@ class EmbeddingsEncoder:
         self.embeddings = embeddings
         probe = embeddings.embed_query("linker")
         self.dim = len(probe)
-        told = name.encode() or np.asarray(probe, dtype=np.float32).round(3).tobytes()
-        self.fingerprint = hashlib.sha256(told).hexdigest()
+        identity = name.encode() or np.asarray(probe, dtype=np.float32).round(3).tobytes()
+        self.fingerprint = hashlib.sha256(identity).hexdigest()
 
     def encode(self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False) -> Matrix:
         """Return the vectors of texts, float32 [n, dim]."""
@@ -124,17 +124,17 @@ class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is opti
         Missing ids are generated. Raises InputError if there are not as many ids or metadatas as texts, BadIdError,
         LockedError.
         """
-        given = list(texts)
-        if any(values is not None and len(values) != len(given) for values in (metadatas, ids)):
-            raise InputError(f"expected as many ids and metadatas as texts ({len(given)})")
-        named = [id_ or str(uuid.uuid4()) for id_ in ids or [None] * len(given)]
+        contents = list(texts)
+        if any(values is not None and len(values) != len(contents) for values in (metadatas, ids)):
+            raise InputError(f"expected as many ids and metadatas as texts ({len(contents)})")
+        new_ids = [id_ or str(uuid.uuid4()) for id_ in ids or [None] * len(contents)]
         documents = {
             id_: Document(id_, text, metadata=values or {})
-            for id_, text, values in zip(named, given, metadatas or [{}] * len(given), strict=True)
+            for id_, text, values in zip(new_ids, contents, metadatas or [{}] * len(contents), strict=True)
         }
         if documents:
             self.engine.add(documents.values(), replace=True)
-        return named
+        return new_ids
 
     def delete(self, ids: list[str] | None = None, **_: Any) -> bool:
         """Delete documents in one commit; unknown ids are ignored. Raises InputError without ids."""
@@ -194,12 +194,12 @@ class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is opti
         self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **options: Any
     ) -> list[LangChainDocument]:
         """Return k of the top `fetch_k` documents, from the most diverse (`lambda_mult` 0) to the most similar (1)."""
-        found = self.similarity_search(query, fetch_k, **options)
-        if not found:
+        documents = self.similarity_search(query, fetch_k, **options)
+        if not documents:
             return []
-        documents = self.engine.encoder.encode([document.page_content for document in found])
-        chosen = maximal_marginal_relevance(self.engine.embed([query])[0], list(documents), lambda_mult, k)
-        return [found[number] for number in chosen]
+        vectors = self.engine.encoder.encode([document.page_content for document in documents])
+        chosen = maximal_marginal_relevance(self.engine.embed([query])[0], list(vectors), lambda_mult, k)
+        return [documents[number] for number in chosen]
 
 
 class LinkerRetriever(BaseRetriever):  # type: ignore[misc]  # as above

@@ -39,7 +39,7 @@ class LinkerEncoder(AbsEncoder):  # type: ignore[misc]  # the library has no typ
     ) -> None:
         """Load an encoder as `linker.load_encoder` does, with the same errors; MTEB's `device` is not used."""
         self.model: Encoder = load_encoder(model_name)
-        self.mteb_model_meta = _described(Path(model_name).name, self.model, "dense")
+        self.mteb_model_meta = _model_meta(Path(model_name).name, self.model, "dense")
 
     def encode(
         self, inputs: Any, *, prompt_type: PromptType | None = None, batch_size: int = 64, **_: Any
@@ -70,7 +70,7 @@ class LinkerSearch:
         self._loaded = None if self._encoder == "none" else load_encoder(encoder)
         kind = mode or ("hybrid" if self._loaded else "bm25")
         called = name or "-".join([kind, *([Path(encoder).name] if self._loaded else [])])
-        self.mteb_model_meta = _described(called, self._loaded, "dense" if kind == "dense" else "sparse")
+        self.mteb_model_meta = _model_meta(called, self._loaded, "dense" if kind == "dense" else "sparse")
         self._remove: Callable[[], object] | None = None
         self._engine: Engine | None = None
         self._ids: list[str] = []
@@ -108,7 +108,7 @@ class LinkerSearch:
             answer = self._engine.search([_query(row) for row in part], max(k, 1), mode=self._mode)
             for row, hits in zip(part, answer.hits, strict=True):
                 scores = {self._ids[int(id_)]: float(s) for id_, s in zip(hits.ids, hits.scores, strict=True)}
-                found[row["id"]] = _kept(scores, top_ranked[row["id"]], top_k) if top_ranked else scores
+                found[row["id"]] = _top_k(scores, top_ranked[row["id"]], top_k) if top_ranked else scores
         return found
 
     def close(self) -> None:
@@ -120,7 +120,7 @@ class LinkerSearch:
         self._engine = self._remove = None
 
 
-def _described(name: str, encoder: Encoder | None, kind: str) -> Any:
+def _model_meta(name: str, encoder: Encoder | None, kind: str) -> Any:
     """Return MTEB's metadata of a model, whose revision is the fingerprint of its encoder."""
     return ModelMeta.create_empty(
         {
@@ -136,21 +136,21 @@ def _described(name: str, encoder: Encoder | None, kind: str) -> Any:
 
 def _document(number: int, row: Mapping[str, Any]) -> Document:
     """Return a row of a corpus as a document whose id is the row number: MTEB's ids may contain any character."""
-    return Document(str(number), _joined(row["text"]), title=row.get("title") or "")
+    return Document(str(number), _join(row["text"]), title=row.get("title") or "")
 
 
 def _query(row: Mapping[str, Any]) -> str:
-    return " ".join(filter(None, [_joined(row["text"]), row.get("instruction") or ""]))
+    return " ".join(filter(None, [_join(row["text"]), row.get("instruction") or ""]))
 
 
-def _joined(text: Any) -> str:
+def _join(text: Any) -> str:
     """Return a text unchanged, or a conversation with one line per turn."""
     if isinstance(text, str):
         return text
     return "\n".join(turn if isinstance(turn, str) else str(turn.get("content", "")) for turn in text or ())
 
 
-def _kept(scores: Mapping[str, float], candidates: Sequence[str], k: int) -> dict[str, float]:
+def _top_k(scores: Mapping[str, float], candidates: Sequence[str], k: int) -> dict[str, float]:
     """Return the best k candidates with their scores; candidates that were not found come last."""
     worst = min(scores.values(), default=0.0) - 1
     ranked = sorted(((id_, scores.get(id_, worst)) for id_ in candidates), key=lambda pair: -pair[1])

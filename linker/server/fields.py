@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from linker.base.options import described
+from linker.base.options import describe
 
 
 class Model(BaseModel):
@@ -17,7 +17,7 @@ class Model(BaseModel):
 
 def option(record: type[Any], name: str, **more: Any) -> Any:
     """Return the field for an option of a record: its default, bounds and description, overridden by `more`."""
-    return Field(described(record, name)[0].default, **_about(record, name, more))
+    return Field(describe(record, name)[0].default, **_about(record, name, more))
 
 
 def argument(record: type[Any], name: str, **more: Any) -> Any:
@@ -26,5 +26,5 @@ def argument(record: type[Any], name: str, **more: Any) -> Any:
 
 
 def _about(record: type[Any], name: str, more: dict[str, Any]) -> dict[str, Any]:
-    found, text = described(record, name)
+    found, text = describe(record, name)
     return {"description": text, "ge": found.about.low, "le": found.about.high, **more}

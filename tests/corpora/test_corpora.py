@@ -370,7 +370,7 @@ def test_a_beir_folder(tmp_path: Path, write: Write) -> None:
 
 
 def test_a_folder_of_text_files(tmp_path: Path, write: Write) -> None:
-    for name in ("b.txt", "a.txt.gz", "sub/My 100% page.txt", ".hidden.txt", "note.md"):
+    for name in ("b.txt", "a.txt.gz", "sub/My 100% page.txt", ".hidden.txt", "~$open.xlsx", "note.md"):
         write(f"f/{name}", f"text of {name}\r\nend\n".encode())
     write("f/empty.txt", b"")
     write("f/latin.txt", b"\xe9t\xe9")

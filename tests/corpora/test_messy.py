@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import openpyxl
@@ -108,6 +109,14 @@ def test_content_counts_not_the_suffix(tmp_path: Path) -> None:
     for read in (preview, lambda p: list(read_corpus(p))):
         with pytest.raises(InputError, match=r"old Excel workbook \(\.xls\).*save it as \.xlsx"):
             read(tmp_path / "old.csv")
+    (tmp_path / "old.csv").rename(tmp_path / "old.xls")
+    with pytest.raises(InputError, match=r"old Excel workbook \(\.xls\).*save it as \.xlsx"):
+        list(read_corpus(tmp_path / "old.xls"))
+    with zipfile.ZipFile(tmp_path / "open.ods", "w") as archive:
+        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+    for read in (preview, lambda p: list(read_corpus(p)), read_queries):
+        with pytest.raises(InputError, match=r"OpenDocument.*save it as \.xlsx"):
+            read(tmp_path / "open.ods")
 
 
 def test_a_trial_lists_what_cannot_be_used(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from indexes.interface import Document
 from linker.corpora import BadLine, Columns, read_corpus
-from linker.corpora.references import tagged
+from linker.corpora.references import tagged_records
 
 RIS = """\ufeffTY  - JOUR
 AU  - Doe, Jane
@@ -136,7 +136,7 @@ LINES = st.lists(
 @pytest.mark.parametrize("limit", [1 << 20, 20])
 @given(lines=LINES)
 def test_whatever_comes_each_record_is_fields_or_a_reason(lines: list[bytes], limit: int) -> None:
-    records = [*tagged([(n, raw, len(raw)) for n, raw in enumerate(lines, start=1)], limit)]
+    records = [*tagged_records([(n, raw, len(raw)) for n, raw in enumerate(lines, start=1)], limit)]
     starts = [n for n, raw in enumerate(lines, start=1) if raw[:5] in (b"TY  -", b"PMID-")]
     assert [number for number, _, _ in records] == starts
     for _, raw, fields in records:

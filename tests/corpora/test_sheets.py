@@ -395,6 +395,8 @@ def test_a_build_says_what_it_guessed_and_takes_what_it_is_told(write: Write, tm
     [
         ("Tweet ID,User ID,Text", Document("1", "c", "", {"User ID": "2"})),
         ("nr,Titel,Nachricht", Document("1", "c", "2")),
+        ("Post No.,Titel,Text", Document("1", "c", "2")),
+        ("#,Titel,Text", Document("1", "c", "2")),
         ("id,headline,text", Document("1", "c", "2")),
         ("ID,Tweet,Text", Document("1", "c", "", {"Tweet": "2"})),
         ("id,Tweet,Message", None),  # two are likely
@@ -444,6 +446,20 @@ def test_columns_with_odd_names_are_guessed_from_the_content(write: Write, tmp_p
         assert ("sheet 'checks'" in notes) == (path.suffix == ".xlsx")
         seen = preview(path)
         assert (seen.column("title"), seen.column("text")) == ("claim", "checked text")
+
+
+def test_a_column_that_numbers_the_rows_has_the_ids(write: Write) -> None:
+    rows = [f"row {number} tells a story" for number in range(3)]
+    for first, note in ((0, "id from 'column_1'"), (7, "id from 'column_1'")):
+        path = write(
+            "c.csv", "\n".join([",text", *(f"{first + n},{row}" for n, row in enumerate(rows))]).encode()
+        )
+        assert [d.id for d in good(path)] == [str(first + n) for n in range(3)]
+        assert describe(path, Columns()).endswith(note)
+    path = write(
+        "c.csv", "\n".join(["likes,text", *(f"{7 * n},{row}" for n, row in enumerate(rows))]).encode()
+    )
+    assert describe(path, Columns()).endswith("ids made from the content")
 
 
 def test_a_user_is_no_id_and_rows_without_a_header_are_no_names(write: Write) -> None:

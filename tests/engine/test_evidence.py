@@ -21,7 +21,7 @@ from linker.engine.evidence import (
     MARKED,
     RAREST,
     evidence,
-    quoted,
+    passage_columns,
     rarest_words,
     sentences,
 )
@@ -119,7 +119,10 @@ def test_a_passage_is_quoted_with_its_offset_and_shown_in_an_excerpt(tmp_path: P
     text = "A vote was held. " * 30 + "Floods hit Valencia! " + "Nothing else. " * 30
     found = evidence(engine.collection, "flooded Valencia", text, "Floods")
     assert found.passage == engine.passage("flooded Valencia", text)
-    assert quoted(text, found.passage) == {"passage": "Floods hit Valencia!", "offset": text.index("Floods")}
+    assert passage_columns(text, found.passage) == {
+        "passage": "Floods hit Valencia!",
+        "offset": text.index("Floods"),
+    }
     assert found.title == [("Floods", True)]
     before, inside, after = ("".join(piece for piece, _ in part) for part in found.parts)
     assert (before + inside + after, inside) == (text, "Floods hit Valencia!")
@@ -127,7 +130,7 @@ def test_a_passage_is_quoted_with_its_offset_and_shown_in_an_excerpt(tmp_path: P
     assert "".join(piece for piece, _ in shown.parts[1]) == "Floods hit Valencia!"
     assert len("".join(piece for piece, _ in shown.pieces)) < 110
     nothing = evidence(engine.collection, "nowhere", text)
-    assert nothing.passage is None and quoted(text, None) == {"passage": None, "offset": None}
+    assert nothing.passage is None and passage_columns(text, None) == {"passage": None, "offset": None}
     assert nothing.parts == ([(text, False)], [], [])
 
 

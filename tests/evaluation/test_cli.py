@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from linker.base.errors import InputError
 from linker.cli.evaluate import compare, evaluate
-from linker.cli.found import register
+from linker.cli.registry import register
 from linker.papers.commands import evaluate_pairs
 
 app = typer.Typer(rich_markup_mode=None)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from indexes.store.records import Manifest
 from indexes.writer import Writer
 from linker.base.errors import InputError
-from linker.cli.commands.calibrating import agreed, calibrated
+from linker.cli.commands.calibrating import agreed_qrels, calibrate_review
 from linker.engine.building import BuildOptions, build
 from linker.engine.engine import Engine
 from linker.review import curve
@@ -71,9 +71,9 @@ def test_scores_are_those_of_a_search_with_each_seed_alone(
         else by_seed.get(seed, {}).get(id_, -1.0)
         for seed, id_ in decided
     ]
-    found, calibrated = scores(engine, SEEDS, decided, by_document=by_document)
+    found, calibrate_review = scores(engine, SEEDS, decided, by_document=by_document)
     assert [-1.0 if math.isnan(v) else v for v in found.tolist()] == pytest.approx(wanted)
-    assert not calibrated
+    assert not calibrate_review
 
 
 def test_many_seeds_are_not_searched_deeply_and_idle_ones_not_at_all(
@@ -99,7 +99,7 @@ def test_only_what_reviewers_agree_on_counts() -> None:
         Judgement("s", "b", "relevant", "ana"), Judgement("s", "b", "not", "ben"),
         Judgement("s", "c", "maybe"), Judgement("s", "d", "skip"), Judgement("t", "a", "not"),
     ]  # fmt: skip
-    assert agreed(said) == {"s": {"a": 1.0}, "t": {"a": 0.0}}
+    assert agreed_qrels(said) == {"s": {"a": 1.0}, "t": {"a": 0.0}}
 
 
 def test_a_review_calibrates_its_index(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_review_calibrates_its_index(tmp_path: Path) -> None:
     engine, ledger = Engine(index), Ledger(file)
     queries, judged = judged_queries()
     with pytest.raises(InputError, match="no query is judged"):
-        calibrated(engine, ledger)
+        calibrate_review(engine, ledger)
     ledger.put_seeds([Seed(q.id, q.text) for q in queries])
     answer = engine.search([q.text for q in queries], 3)
     ledger.add_all(
@@ -118,7 +118,7 @@ def test_a_review_calibrates_its_index(tmp_path: Path) -> None:
         for q, hits in zip(queries, answer.hits, strict=True)
         for id_ in hits.ids
     )
-    assert calibrated(engine, ledger).about["fitted"] == 3 * len(queries) / 2
+    assert calibrate_review(engine, ledger).about["fitted"] == 3 * len(queries) / 2
     told = json.loads(linker("calibrate", index, "--ledger", file, "--json").stdout)
     assert told["queries"] == len(queries) and told["auc"] > 0.7
     assert Engine(index).search(queries[0].text).probabilities is not None

@@ -48,7 +48,7 @@ def test_no_page_asks_another_server(site: Path) -> None:
 
 def test_every_command_is_in_the_reference(site: Path) -> None:
     from linker.cli.entry import app
-    from linker.cli.found import every
+    from linker.cli.registry import every
 
     page = (site / "reference" / "commands.html").read_text(encoding="utf-8")
     for command in every(app):

@@ -10,7 +10,7 @@ from linker.base.errors import InputError
 from linker.base.logs import logger
 from linker.base.options import takes
 from linker.base.progress import listening
-from linker.cli.commands.given import judgements_of, opened, queries_of
+from linker.cli.commands.arguments import judgements_of, open_index, queries_of
 from linker.corpora import Query
 from linker.engine.engine import Engine
 from linker.review.interface import Judgement
@@ -23,18 +23,20 @@ from linker.scoring.probability.calibration import Calibration
 GRADES = {"relevant": 1.0, "not": 0.0}
 
 
-def calibrated(engine: Engine, ledger: Records, *, held_share: float = 0.5, seed: int = 0) -> Calibration:
+def calibrate_review(
+    engine: Engine, ledger: Records, *, held_share: float = 0.5, seed: int = 0
+) -> Calibration:
     """Return a calibration fitted on the judgements of a review; once saved, `Engine.store_calibration` stores it.
 
     Only judged pairs are used, so the probabilities apply to documents like those that the review showed. Raises
     InputError if fewer than 20 judged documents are relevant, or fewer than 20 are not.
     """
     queries = [Query(s.id, s.full_text) for s in ledger.seeds]
-    qrels = agreed(ledger.judgements())
+    qrels = agreed_qrels(ledger.judgements())
     return engine.calibrate(queries, qrels, complete=False, held_share=held_share, seed=seed)
 
 
-def agreed(judgements: Iterable[Judgement]) -> dict[str, dict[str, float]]:
+def agreed_qrels(judgements: Iterable[Judgement]) -> dict[str, dict[str, float]]:
     """Return the relevance, 1 or 0, of each document by seed; a pair on which reviewers disagree is left out.
 
     "maybe" and "skip" do not count.
@@ -59,7 +61,7 @@ def calibrate(options: CalibrateOptions) -> Calibration:
     `.promise`. Raises InputError if too few hits are relevant, or too few are not.
     """
     share, seed = options.dev_share, options.seed
-    with opened(options.directory, options.encoder) as engine, listening(options.progress):
+    with open_index(options.directory, options.encoder) as engine, listening(options.progress):
         if options.queries is not None and options.qrels is not None:
             queries, judged = queries_of(options.queries), judgements_of(options.qrels)
             fitted = engine.calibrate(queries, judged, held_share=share, seed=seed)
@@ -76,7 +78,7 @@ def calibrate(options: CalibrateOptions) -> Calibration:
 def _of_review(engine: Engine, path: Path, dev_share: float, seed: int) -> Calibration:
     if not path.is_file():  # opening a missing ledger would create it
         raise InputError(f"{path} is not a file: name the ledger of a review")
-    return calibrated(engine, Ledger(path), held_share=dev_share, seed=seed)
+    return calibrate_review(engine, Ledger(path), held_share=dev_share, seed=seed)
 
 
 def store(engine: Engine, fitted: Calibration, out: Path | None = None) -> Calibration:

@@ -15,7 +15,7 @@ from linker.base.files import real
 from linker.base.logs import logger
 from linker.base.options import takes
 from linker.base.progress import Progress
-from linker.cli.commands.given import opened
+from linker.cli.commands.arguments import open_index
 from linker.corpora import Columns, read_queries
 from linker.engine.engine import Engine
 from linker.evaluation.reading.sources import as_qrels
@@ -59,17 +59,19 @@ def find(options: FindOptions) -> FindReport:
     ends = o.until or o.max_read or o.threshold is not None or o.score is not None
     by_rule = o.stop is not None or o.target is not None or o.audit or not ends
     with (
-        opened(o.directory, o.encoder) as engine,
-        _ledger(o.ledger, o.seeds, durable=judge is not None) as kept,
+        open_index(o.directory, o.encoder) as engine,
+        _ledger(o.ledger, o.seeds, durable=judge is not None) as ledger,
     ):
         texts = seeds_of(o.seeds, engine, o.columns)
-        review = _review(engine, kept, texts, settings)
-        answer = _told(o.progress, _asking(engine, texts, judge) if judge else _known(o.judgements, review))
+        review = _review(engine, ledger, texts, settings)
+        answer = _reporting(
+            o.progress, _asking(engine, texts, judge) if judge else _known(o.judgements, review)
+        )
         report = read(review, answer, FindLimits(o.max_read, by_rule, o.audit), o.reviewer)
         if review.degraded:
             logger.warning("degraded: %s", review.degraded)
         if o.out is not None:
-            export(kept, engine, Path(o.out), verdicts=["relevant"], seeds={"", *(s.id for s in texts)})
+            export(ledger, engine, Path(o.out), verdicts=["relevant"], seeds={"", *(s.id for s in texts)})
     return report
 
 
@@ -104,13 +106,12 @@ def ledger_path(given: str | Path | None, seeds: str | Path) -> Path:
 @contextlib.contextmanager
 def _ledger(given: str | Path | None, seeds: Seeds, *, durable: bool) -> Iterator[Ledger]:
     if given is None and not isinstance(seeds, (str, Path)):
-        with tempfile.TemporaryDirectory() as folder, Ledger(Path(folder, "find" + SUFFIX)) as kept:
-            yield kept
+        with tempfile.TemporaryDirectory() as folder, Ledger(Path(folder, "find" + SUFFIX)) as ledger:
+            yield ledger
         return
-    beside = seeds if isinstance(seeds, (str, Path)) else given
-    assert beside is not None
-    with Ledger(ledger_path(given, beside), durable=durable) as kept:
-        yield kept
+    path = ledger_path(given, seeds if isinstance(seeds, (str, Path)) else "")
+    with Ledger(path, durable=durable) as ledger:
+        yield ledger
 
 
 def _review(engine: Engine, ledger: Ledger, seeds: list[Seed], settings: Mapping[str, Any]) -> Review:
@@ -128,11 +129,11 @@ def _review(engine: Engine, ledger: Ledger, seeds: list[Seed], settings: Mapping
 def _asking(engine: Engine, seeds: Sequence[Seed], judge: Judge) -> Callable[[Candidate], Answer]:
     by_id = {seed.id: seed for seed in seeds}
 
-    def asked(candidate: Candidate) -> Answer:
+    def ask(candidate: Candidate) -> Answer:
         seed = by_id.get(candidate.seed) or Seed(candidate.seed, "")
         return judge(Question(seed, engine.document(candidate.id), candidate))
 
-    return asked
+    return ask
 
 
 def _known(judgements: Any, review: Review) -> Callable[[Candidate], Answer]:
@@ -150,7 +151,9 @@ def _known(judgements: Any, review: Review) -> Callable[[Candidate], Answer]:
     return judge
 
 
-def _told(progress: Progress | None, judge: Callable[[Candidate], Answer]) -> Callable[[Candidate], Answer]:
+def _reporting(
+    progress: Progress | None, judge: Callable[[Candidate], Answer]
+) -> Callable[[Candidate], Answer]:
     """Wrap a judge so that it reports the number of answers to `progress` after each."""
     if progress is None:
         return judge

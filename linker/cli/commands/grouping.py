@@ -22,13 +22,13 @@ from linker.base.files import check_outputs, replacing, write_atomically
 from linker.base.logs import logger
 from linker.base.options import takes
 from linker.base.progress import listening
-from linker.cli.commands.given import judged_pairs, paths
+from linker.cli.commands.arguments import judged_pairs, paths
 from linker.corpora import Columns
 from linker.crosslingual.regrouping import grouped
 from linker.crosslingual.runs import explanations_path
 from linker.crosslingual.sides import Side, side_of
 from linker.engine.arriving import Arriving
-from linker.engine.evidence import Span, quoted
+from linker.engine.evidence import Span, passage_columns
 from linker.engine.groups import Groups
 from linker.engine.options import GroupOptions
 from linker.review.exporting.own import write_cells
@@ -69,7 +69,7 @@ def group(options: GroupOptions) -> Groups:
         raise InputError("`follow` needs existing files or folders, and cannot be combined with `sample`")
     if o.follow:
         _follow(o, files, judged_files)
-    return _grouped(o, files, judged_files)[0]
+    return _group(o, files, judged_files)[0]
 
 
 def _follow(options: GroupOptions, files: Sequence[Path], judged_files: Sequence[Path]) -> NoReturn:
@@ -83,7 +83,7 @@ def _follow(options: GroupOptions, files: Sequence[Path], judged_files: Sequence
     while True:
         seen, began = _state(files), time.monotonic()
         appended = Appended(files, options.columns) if all(map(Appended.can_read, files)) else None
-        _, arriving = _grouped(options, files, judged_files, since)
+        _, arriving = _group(options, files, judged_files, since)
         since, ends = None, time.monotonic() + REST * (time.monotonic() - began)
         start = _fingerprint(out)
         try:
@@ -102,7 +102,7 @@ def _follow(options: GroupOptions, files: Sequence[Path], judged_files: Sequence
                 seen, since = state, arriving
         except KeyboardInterrupt:
             if since:
-                _grouped(options, files, judged_files, since)
+                _group(options, files, judged_files, since)
             raise
 
 
@@ -123,7 +123,7 @@ def _state(files: Iterable[Path]) -> list[tuple[Path, int, int]]:
     return found
 
 
-def _grouped(
+def _group(
     options: GroupOptions, files: Sequence[Path], judged_files: Sequence[Path], since: Arriving | None = None
 ) -> tuple[Groups, Arriving | None]:
     """Group the documents of files once, and write the files that the options name.
@@ -142,7 +142,7 @@ def _grouped(
         )  # fmt: skip
     if out:
         if before is not None:
-            groups = _updated(out, groups, before)
+            groups = _update(out, groups, before)
         _write(out, groups, side, about)
         if o.explain:
             lines = (orjson.dumps(group, option=orjson.OPT_APPEND_NEWLINE) for group in groups.groups)
@@ -203,7 +203,7 @@ def _numbers(path: Path) -> dict[str, int]:
     return found
 
 
-def _updated(path: Path, groups: Groups, table: Mapping[str, int]) -> Groups:
+def _update(path: Path, groups: Groups, table: Mapping[str, int]) -> Groups:
     """Return the groups with their numbers in the previous `table` and in the log next to it; add changes to the log.
 
     The log is written before the table, and each of its lines names the table to which it applies: if the process is
@@ -272,7 +272,7 @@ def _records(groups: Groups, side: Side, about: Mapping[str, Span | None]) -> It
             "near_copy_of": member.near_copy_of,
             "title": document.title,
             "text": document.text,
-            **quoted(document.text, about.get(member.id)),
+            **passage_columns(document.text, about.get(member.id)),
             "metadata": dict(document.metadata),
         }
 

@@ -12,7 +12,7 @@ from linker.base.files import check_outputs
 from linker.base.logs import logger
 from linker.base.options import takes
 from linker.base.progress import listening
-from linker.cli.commands.given import known_links, paths
+from linker.cli.commands.arguments import known_links, paths
 from linker.crosslingual.lexicon.queries import is_source, store
 from linker.crosslingual.linking import LinkOutcome, Links, link_sides, sides_of
 from linker.crosslingual.options import LEARN, TABLES, LinkOptions
@@ -47,18 +47,18 @@ def link(options: LinkOptions) -> Links:
         into = Path(o.save_model) if o.save_model and is_index(Path(o.save_model)) else None
         into_source = into is not None and is_source(into, first, second)
         pairs = known_links(paths(o.train), first.documents, second.documents)
-        done = link_sides(first, second, pairs, o, None if table else path)
+        outcome = link_sides(first, second, pairs, o, None if table else path)
         if into:
             words = [pair for path in o.dictionary for pair in dictionary_of(path).pairs]
-            sure = [(a, b) for a, b, p in done.proposed if p >= SURE]
+            sure = [(a, b) for a, b, p in outcome.proposed if p >= SURE]
             store(into_source, first, second, [*pairs, *sure], words)
-        elif o.save_model and done.model:
-            save(done.model(), Path(o.save_model))
+        elif o.save_model and outcome.model:
+            save(outcome.model(), Path(o.save_model))
         if o.uncertain:
-            write_doubts(Path(o.uncertain), done, first, second, o.between)
+            write_doubts(Path(o.uncertain), outcome, first, second, o.between)
     if table and path:
-        write_linked(path, done.links, first, second, probable=o.method in LEARN)
-    return done.links
+        write_linked(path, outcome.links, first, second, probable=o.method in LEARN)
+    return outcome.links
 
 
 def _check(options: LinkOptions, table: bool) -> None:
@@ -118,11 +118,13 @@ def _linked_rows(links: Links, source: Side, target: Side, probable: bool) -> It
     for one, of in links.run.items():
         none = {"none": round(links.none[one], 6)} if one in links.none else {}
         for rank, (other, score) in enumerate(of.items(), start=1):
-            said: dict[str, Any] = {"rank": rank}
+            details: dict[str, Any] = {"rank": rank}
             if rank == 1 and one in links.copies:
-                said["copies"] = " ".join(links.copies[one])
+                details["copies"] = " ".join(links.copies[one])
             passage = links.passages.get(one) if rank == 1 else None
-            yield _row(source, one, target, other, (score, score if probable else None), none, said, passage)
+            yield _row(
+                source, one, target, other, (score, score if probable else None), none, details, passage
+            )
 
 
 def _doubt(link: tuple[str, str, float], source: Side, target: Side, passage: Span | None) -> ExportRow:
@@ -135,18 +137,19 @@ def _row(
     one: str,
     target: Side,
     other: str,
-    said: tuple[float, float | None],
-    more: Mapping[str, Any],
-    others: Mapping[str, Any],
+    figures: tuple[float, float | None],
+    of_source: Mapping[str, Any],
+    of_target: Mapping[str, Any],
     passage: Span | None,
 ) -> ExportRow:
-    """Return a pair with its score and probability (`said`), and the metadata of the text and the target."""
+    """Return a pair with its score and probability (`figures`), and further metadata of the text and the target."""
     first, second = source.documents[one], target.documents[other]
-    named = source.code != target.code and UNKNOWN not in (source.code, target.code)  # else uninformative
-    codes = [{"language": side.code} if named else {} for side in (source, target)]
-    metadata = {**codes[0], **more, **first.metadata}
+    # Codes are shown only if they differ and are known.
+    across = source.code != target.code and UNKNOWN not in (source.code, target.code)
+    codes = [{"language": side.code} if across else {} for side in (source, target)]
+    metadata = {**codes[0], **of_source, **first.metadata}
     seed = Seed(one, first.full_text, metadata=metadata)
-    document = Document(other, second.full_text, "", {**codes[1], **others, **second.metadata})
+    document = Document(other, second.full_text, "", {**codes[1], **of_target, **second.metadata})
     return ExportRow(
-        Judgement(one, other, UNJUDGED, score=said[0], probability=said[1]), seed, document, passage
+        Judgement(one, other, UNJUDGED, score=figures[0], probability=figures[1]), seed, document, passage
     )

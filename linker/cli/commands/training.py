@@ -78,9 +78,9 @@ def draw(
     from linker.training.plots import METRICS, plot_metrics
 
     if (queries is None) != (qrels is None):
-        given, missing = ("`queries`", "`qrels`") if qrels is None else ("`qrels`", "`queries`")
-        raise InputError(f"a map of posts needs both their texts and their links: add {missing} to {given}")
-    drawn = plot_metrics(model, out)
+        present, missing = ("`queries`", "`qrels`") if qrels is None else ("`qrels`", "`queries`")
+        raise InputError(f"a map of posts needs both their texts and their links: add {missing} to {present}")
+    plots = plot_metrics(model, out)
     folder, corpus = out or model / METRICS.parent, []
     if documents is not None:
         from indexes.interface import Document
@@ -89,11 +89,11 @@ def draw(
         from linker.training.document_map import draw_documents
 
         corpus = [record for record in read_corpus(documents) if isinstance(record, Document)]
-        drawn.append(draw_documents(load_encoder(model), corpus, folder / "documents.svg"))
+        plots.append(draw_documents(load_encoder(model), corpus, folder / "documents.svg"))
     if queries is not None and qrels is not None:
         titles = {document.id: document.title or document.text for document in corpus}
-        drawn.append(_posts(model, queries, qrels, titles, folder / "posts.svg"))
-    return drawn
+        plots.append(_posts(model, queries, qrels, titles, folder / "posts.svg"))
+    return plots
 
 
 def _posts(model: Path, queries: Path, qrels: Path, titles: Mapping[str, str], path: Path) -> Path:

@@ -55,31 +55,31 @@ def triangulate(options: TriangulateOptions) -> Triangles:
     o, out = options, None if options.out is None else Path(options.out)
     if len(o.runs) + len(o.known) < 2:
         raise InputError("triangulation needs two pairs of languages or more: name several runs")
-    given = network(map(_run, o.runs), map(_known, o.known))
-    found = triangulated(given)
-    groups = clusters(found, o.min_probability)
+    direct = network(map(_run, o.runs), map(_known_links, o.known))
+    joint = triangulated(direct)
+    groups = clusters(joint, o.min_probability)
     # The cluster of each page: (language, id) → language → id.
     partners = {page: cluster.pages for cluster in groups for page in cluster.pages.items()}
     written = {}
-    for (source, target), matrix in found.links.items():
-        ours, theirs = _bare(found, source), _bare(found, target)
+    for (source, target), matrix in joint.links.items():
+        ours, theirs = _bare(joint, source), _bare(joint, target)
         candidates = _candidates(matrix, ours, theirs, partners, o.k)
         name = f"{source}-{target}"
         written[name] = run_of(ours, theirs, candidates)
         if out is not None:
-            about = _about(given, (source, target), o.min_probability)
+            about = _about(direct, (source, target), o.min_probability)
             _folder(out)
             write_links(out / f"{name}.run", ours, theirs, candidates, o.run_name, about)
     if out is not None:
         _folder(out)
         lines = (orjson.dumps({"pages": c.pages, "probability": c.probability}) + b"\n" for c in groups)
         write_atomically(out / CLUSTERS, b"".join(lines))
-    logger.info("%s clusters of pages in %s", f"{len(groups):,}", ", ".join(found.ids))
+    logger.info("%s clusters of pages in %s", f"{len(groups):,}", ", ".join(joint.ids))
     return Triangles(groups, written)
 
 
 def _run(named: Named) -> tuple[Pair, Mapping[str, Mapping[str, float]]]:
-    pair, path = _named(named)
+    pair, path = _split(named)
     pair = pair or _languages(path)
     run = read_run(path)
     for source, scores in run.items():
@@ -92,20 +92,20 @@ def _run(named: Named) -> tuple[Pair, Mapping[str, Mapping[str, float]]]:
     return pair, run
 
 
-def _known(named: Named) -> tuple[Pair, Mapping[str, Mapping[str, float]]]:
-    pair, path = _named(named)
+def _known_links(named: Named) -> tuple[Pair, Mapping[str, Mapping[str, float]]]:
+    pair, path = _split(named)
     if pair is None:
         raise InputError(f"{path}: name the languages of known links before their file, such as de-en={path}")
     judged = merged_qrels([path])
     return pair, {s: {t: 1.0 for t, grade in targets.items() if grade > 0} for s, targets in judged.items()}
 
 
-def _named(named: Named) -> tuple[Pair | None, Path]:
+def _split(named: Named) -> tuple[Pair | None, Path]:
     """Return the languages before "=", if there are any, and the path."""
-    found = NAMED.fullmatch(named) if isinstance(named, str) else NAMED.fullmatch(str(named))
-    if found is None or Path(named).exists():
+    match = NAMED.fullmatch(named) if isinstance(named, str) else NAMED.fullmatch(str(named))
+    if match is None or Path(named).exists():
         return None, Path(named)
-    return split_languages(found[1].lower()), Path(found[2])
+    return split_languages(match[1].lower()), Path(match[2])
 
 
 def _languages(path: Path) -> Pair:
@@ -149,18 +149,18 @@ def _candidates(
     return descending(Candidates(promoted.targets, scores).cut(k))
 
 
-def _bare(found: Network, code: str) -> Pages:
+def _bare(links: Network, code: str) -> Pages:
     """Return the pages of a language without their texts, which are no longer needed."""
-    return Pages(found.ids[code], ("",) * len(found.ids[code]), language(code))
+    return Pages(links.ids[code], ("",) * len(links.ids[code]), language(code))
 
 
-def _about(given: Network, pair: Pair, least: float) -> Mapping[str, Any]:
+def _about(links: Network, pair: Pair, least: float) -> Mapping[str, Any]:
     through = [
         code
-        for code in given.ids
-        if code not in pair and all(given.between(one, code) is not None for one in pair)
+        for code in links.ids
+        if code not in pair and all(links.between(one, code) is not None for one in pair)
     ]
-    direct = {"direct": given.between(*pair) is not None, "through": through}
+    direct = {"direct": links.between(*pair) is not None, "through": through}
     return {"method": "triangles", "languages": pair, **direct, "min_probability": least}
 
 

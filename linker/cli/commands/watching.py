@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from indexes.interface import Document
+from linker.base.errors import InputError
 from linker.base.options import takes
 from linker.base.progress import bar, listening
-from linker.cli.commands.given import opened
+from linker.cli.commands.arguments import open_index
 from linker.corpora import BadLine, Columns
+from linker.corpora.dialects import kind_of
 from linker.corpora.records import Record
 from linker.review.options import WatchOptions
 from linker.review.watching import Arrivals, Kept, Matcher, Position, PostMatch
@@ -48,28 +50,34 @@ def watch(options: WatchOptions) -> Watched:
     """
     o, each = options, options.each
     source = Path(o.posts) if isinstance(o.posts, (str, Path)) else None
-    refused = Path(o.quarantine) if o.quarantine else _beside(source, o.out)
+    if source and kind_of(source.name) not in ("jsonl", "text", None):
+        raise InputError(
+            f"{source} is not a file of JSON lines: convert it, or match its rows once with `linker search --queries`"
+        )
+    quarantine = Path(o.quarantine) if o.quarantine else _beside(source, o.out)
     counts = _Counts()
     with (
         listening(o.progress),
         # "fail": posts wait until the seeds can be searched completely; half of a hybrid search would match wrongly.
-        opened(o.seeds, o.encoder, "fail") as engine,
+        open_index(o.seeds, o.encoder, "fail") as engine,
         Kept(
-            Path(o.out) if o.out else None, refused, source if is_file(source) else None, resume=o.resume
-        ) as kept,
-        bar(None, "watching", "posts") as shown,
+            Path(o.out) if o.out else None, quarantine, source if is_file(source) else None, resume=o.resume
+        ) as output,
+        bar(None, "watching", "posts") as meter,
     ):
         matcher = Matcher(engine, Cut(o.threshold, o.precision, o.score), k=o.k, mode=o.mode, where=o.where)
-        for records, position in _arriving(o.posts, o.columns, o.follow, kept.position):
-            read = [record for record in records if isinstance(record, Document)]
-            matches = list(matcher.match(read))
-            kept.add(matches, (record for record in records if isinstance(record, BadLine)), position)
+        for records, position in _arriving(o.posts, o.columns, o.follow, output.position):
+            documents = [record for record in records if isinstance(record, Document)]
+            matches = list(matcher.match(documents))
+            output.add(matches, (record for record in records if isinstance(record, BadLine)), position)
             for match in matches:
                 if each:
                     each(match)
-            counts.add(len(read), matches)
-            shown.update(len(records))
-    return Watched(counts.posts, counts.matched, counts.matches, len(counts.seeds), kept.refused, refused)
+            counts.add(len(documents), matches)
+            meter.update(len(records))
+    return Watched(
+        counts.posts, counts.matched, counts.matches, len(counts.seeds), output.refused, quarantine
+    )
 
 
 class _Counts:

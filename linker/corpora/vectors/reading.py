@@ -56,7 +56,7 @@ class GivenVectors:
     def check_known(self, ids: Iterable[str]) -> None:
         """Raise InputError naming documents without a vector."""
         if missing := [id_ for id_ in ids if id_ not in self._row]:
-            raise InputError(f"{self.path} has no vector for {named(missing)}: compute them, too")
+            raise InputError(f"{self.path} has no vector for {list_ids(missing)}: compute them, too")
 
     def check(self, ids: Iterable[str], unusable: int) -> None:
         """Raise InputError unless exactly these documents have vectors; `unusable` records have no id."""
@@ -65,11 +65,11 @@ class GivenVectors:
         if unknown := [id_ for id_ in self.ids if id_ not in documents]:
             hint = f" ({unusable} of its records cannot be used)" if unusable else ""
             raise InputError(
-                f"{self.path} has vectors for {named(unknown)}, which the corpus does not hold{hint}: leave them out"
+                f"{self.path} has vectors for {list_ids(unknown)}, which the corpus does not hold{hint}: leave them out"
             )
 
 
-def named(ids: Sequence[str]) -> str:
+def list_ids(ids: Sequence[str]) -> str:
     """Return the first of some ids and how many more there are, for a message."""
     more = f" and {len(ids) - SHOWN:,} more" if len(ids) > SHOWN else ""
     return f"{len(ids):,} id{'s' if len(ids) > 1 else ''}: {', '.join(map(repr, ids[:SHOWN]))}{more}"
@@ -91,7 +91,7 @@ def read_vectors(path: Path, ids_file: Path | None) -> GivenVectors:
     if len(ids) != len(matrix):
         raise InputError(f"{where} holds {len(ids):,} ids, but {path} has {len(matrix):,} vectors")
     if twice := [id_ for id_, count in Counter(ids).items() if count > 1]:
-        raise InputError(f"{where} repeats {named(twice)}")
+        raise InputError(f"{where} repeats {list_ids(twice)}")
     _check_rows(path, matrix, ids)
     return GivenVectors(path, matrix, ids, notes)
 

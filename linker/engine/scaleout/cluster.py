@@ -18,7 +18,7 @@ from linker.encoders.interface import Encoder
 OBJECT_STORE = 200 << 20  # bytes of shared memory for data between two steps, on one machine
 
 
-def imported() -> Any:
+def import_ray() -> Any:
     """Import and return `ray`, without its log output or usage statistics. Raises MissingExtraError."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if not os.environ.get("RAY_ADDRESS"):  # else Ray replaces 127.0.0.1 with a reachable address
@@ -33,7 +33,7 @@ def imported() -> Any:
 
 
 @contextlib.contextmanager
-def joined(ray: Any, cpus: int | None = None, gpus: int | None = None) -> Iterator[None]:
+def connection(ray: Any, cpus: int | None = None, gpus: int | None = None) -> Iterator[None]:
     """Use the running Ray, or join the cluster that RAY_ADDRESS names, or start Ray for this machine alone.
 
     If started, Ray has `cpus` CPUs, with one worker each, and `gpus` GPUs, by default all of the machine's. Raises
@@ -92,7 +92,7 @@ def _sees_gpu() -> bool:
     return torch.cuda.is_available()
 
 
-def loaded(load: Callable[[], Encoder], fingerprint: str) -> Encoder:
+def load_checked(load: Callable[[], Encoder], fingerprint: str) -> Encoder:
     """Load a worker's encoder. Raises LinkerError unless it has this fingerprint."""
     encoder = load()
     if encoder.fingerprint != fingerprint:

@@ -13,7 +13,7 @@ import numpy as np
 
 from indexes.interface import Matrix
 from linker.encoders.interface import Encoder
-from linker.engine.scaleout.cluster import check_gpus, failure, imported, joined, loaded, workers
+from linker.engine.scaleout.cluster import check_gpus, connection, failure, import_ray, load_checked, workers
 
 BLOCK = 1 << 10  # maximum bytes sent together; a larger batch is sent alone
 Texts = Callable[[], Iterator[Sequence[str]]]
@@ -27,8 +27,8 @@ def encoded(texts: Texts, load: Callable[[], Encoder], encoder: Encoder, gpus: f
     MissingExtraError without Ray, LinkerError if Ray does not start or has too few GPUs, or if a worker's encoder fails
     or its fingerprint differs from that of `encoder`.
     """
-    ray = imported()
-    with joined(ray):
+    ray = import_ray()
+    with connection(ray):
         check_gpus(ray, gpus)
         context = ray.data.DataContext.get_current().copy()
         context.execution_options.preserve_order = True
@@ -63,7 +63,7 @@ class _Reader:
 
 class _Worker:
     def __init__(self, load: Callable[[], Encoder], fingerprint: str) -> None:
-        self._encoder = loaded(load, fingerprint)
+        self._encoder = load_checked(load, fingerprint)
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         texts = list(row["texts"])

@@ -22,7 +22,7 @@ from indexes.interface import Document, IndexesError, Matrix
 from indexes.store.records import Manifest
 from linker.base.errors import LinkerError
 from linker.encoders.interface import Encoder
-from linker.engine.scaleout.cluster import check_gpus, failure, imported, joined, loaded, workers
+from linker.engine.scaleout.cluster import check_gpus, connection, failure, import_ray, load_checked, workers
 
 PATIENCE = 60.0  # seconds without a finished batch after which the workers are counted again
 AHEAD = 2  # maximum batches in flight per worker
@@ -90,8 +90,8 @@ def by_many(writer: RemoteWriter, load: Callable[[], Encoder] | None, gpus: floa
     is started on this machine and can be reached only from it. Raises MissingExtraError without Ray, LinkerError if
     it does not start or has too few GPUs.
     """
-    ray = imported()
-    with joined(ray):
+    ray = import_ray()
+    with connection(ray):
         check_gpus(ray, gpus)
         settings, generation = writer.target
         sender = RaySender(ray, WorkerBuild(settings, generation, writer.manifest, load, gpus))
@@ -105,7 +105,7 @@ def by_many(writer: RemoteWriter, load: Callable[[], Encoder] | None, gpus: floa
 class _SendingWorker:
     def __init__(self, job: WorkerBuild) -> None:
         record = job.manifest.encoder
-        self._encoder = loaded(job.load, record.fingerprint) if job.load and record else None
+        self._encoder = load_checked(job.load, record.fingerprint) if job.load and record else None
         self.index = ClusterIndex(job.settings, job.generation)
         self._sender = DirectSender(self.index, job.manifest)
 

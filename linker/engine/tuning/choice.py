@@ -173,10 +173,10 @@ def choose(
     if best != default and lead.exceeds(HYBRID_CERTAINTY):
         chosen, out_of_fold = best, tuned
     if singles:
-        single, alone = _out_of_fold(trials, singles, folds, parameters)
-        gain = Lead.of(single, values)
-        if gain.exceeds(SINGLE_CERTAINTY) and not Lead.of(tuned, single).exceeds(0):
-            chosen, lead, out_of_fold = alone, gain, single
+        unfused, single = _out_of_fold(trials, singles, folds, parameters)
+        gain = Lead.of(unfused, values)
+        if gain.exceeds(SINGLE_CERTAINTY) and not Lead.of(tuned, unfused).exceeds(0):
+            chosen, lead, out_of_fold = single, gain, unfused
     others = [default, *singles] if default != chosen else list(singles)
     costs = {str(s): Lead.of(out_of_fold, trials.values(s)) for s in others if s != chosen}
     return TuningChoice(chosen, _reason(chosen, default, lead), lead, costs)

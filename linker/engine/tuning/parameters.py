@@ -58,14 +58,14 @@ def choice_of_parameters(trials: Trials, bm25: Bm25Search | None, folds: Int64Ar
     """
     if bm25 is None:
         return lambda queries: None
-    own = trials.values(Setting("bm25"))
-    tuned = own.copy()
+    current = trials.values(Setting("bm25"))
+    tuned = current.copy()
     for fold in np.unique(folds):
         inside = folds == fold
         if not inside.all():
             chosen = best_parameters(trials, bm25, ~inside)
             tuned[inside] = trials.values(Setting("bm25", bm25=chosen))[inside]
-    if Lead.of(tuned, own).exceeds(HYBRID_CERTAINTY):
+    if Lead.of(tuned, current).exceeds(HYBRID_CERTAINTY):
         return lambda queries: best_parameters(trials, bm25, queries)
     return lambda queries: None
 

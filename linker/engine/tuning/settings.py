@@ -30,7 +30,7 @@ class Setting:
     bm25: Bm25Parameters | None = None
 
     def __str__(self) -> str:
-        changed = "" if self.bm25 is None else _shown(self.bm25)
+        changed = "" if self.bm25 is None else _text(self.bm25)
         if self.fusion is None:
             return f"{self.mode} alone{changed}"
         weights = ":".join(f"{w:g}" for w in self.fusion.weights)
@@ -38,7 +38,7 @@ class Setting:
         return f"{self.mode} {self.fusion.method} {weights}{rank}{changed}"
 
 
-def _shown(bm25: Bm25Parameters) -> str:
+def _text(bm25: Bm25Parameters) -> str:
     weights = "".join(f" {field.name}={field.weight:g}" for field in bm25.fields)
     return f" k1={bm25.k1:g} b={bm25.b:g} k3={bm25.k3:g}{weights}"
 

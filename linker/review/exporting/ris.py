@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from indexes.interface import Document
-from linker.corpora.references import METADATA, Fields, known_as
+from linker.corpora.references import METADATA, Fields, record_id
 from linker.review.exporting.rows import ExportRow
 
 # How ASReview writes a label in a note; "maybe" and "skip" have none.
@@ -79,7 +79,7 @@ def judged(fields: Fields) -> dict[str, Any]:
     others = [note for note in notes if not note.lower().startswith("asreview_")]
     theirs = {found[1]: orjson.loads(found[2]) for note in notes if (found := THEIRS.fullmatch(note))}
     record: dict[str, Any] = {
-        "id": known_as(fields),
+        "id": record_id(fields),
         "note": theirs.get("note") or "\n".join(others),
         "time": theirs.get("time", ""),
         "tags": [

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import orjson
 
 from indexes.interface import Document
-from linker.engine.evidence import Span, quoted
+from linker.engine.evidence import Span, passage_columns
 from linker.review.interface import Judgement, Seed
 
 # Spreadsheets interpret a cell that begins like this as a formula (OWASP, "CSV injection"), also with full-width signs.
@@ -109,7 +109,7 @@ class ExportRow:
             "seed_metadata": dict(self.seed.metadata),
             "title": self.document.title,
             "text": self.document.text,
-            **quoted(self.document.text, self.passage),
+            **passage_columns(self.document.text, self.passage),
             "metadata": dict(self.document.metadata),
         }
 

@@ -15,7 +15,7 @@ from linker.corpora import BadLine, Columns, asreview
 from linker.corpora.dialects import guess_encoding
 from linker.corpora.reading import numbered_records
 from linker.corpora.references import Fields as TaggedFields
-from linker.corpora.references import tagged
+from linker.corpora.references import tagged_records
 from linker.corpora.tables import Row, csv_rows
 from linker.corpora.workbooks import sheet_rows
 from linker.review.exporting import ris
@@ -87,7 +87,7 @@ def _read_qrels(path: Path) -> Iterator[Found]:
 
 
 def _read_references(path: Path) -> Iterator[Found]:
-    for number, raw, fields in tagged(read_lines(path, encoding=guess_encoding(path))):
+    for number, raw, fields in tagged_records(read_lines(path, encoding=guess_encoding(path))):
         yield number, raw, fields if isinstance(fields, str) else _judged(fields)
 
 
@@ -100,7 +100,7 @@ def _judged(fields: TaggedFields) -> Fields | str:
 
 def _read_asreview(path: Path) -> Iterator[Found]:
     """Yield the records of a project in the order in which they were judged, then the unjudged ones."""
-    with asreview.opened(path) as project:
+    with asreview.open_project(path) as project:
         labels, count = project.labels(), project.records()
     records = [record for _, record in numbered_records(path, Columns())]
     if len(records) != count:

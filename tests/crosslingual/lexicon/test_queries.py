@@ -17,7 +17,7 @@ from linker.crosslingual.lexicon.queries import query_lexicon
 from linker.crosslingual.sides import Side
 from linker.engine import building
 from linker.engine.engine import Engine
-from linker.engine.lexicons import QueryLexicon, Translated, understood
+from linker.engine.lexicons import QueryLexicon, Translated, translate_queries
 from tests.crosslingual.synthetic import Twin, twin, word
 from tests.helpers import HashEncoder
 from tests.helpers import linker as command
@@ -107,19 +107,19 @@ def test_the_language_of_most_of_the_words_is_taken_and_both_are_searched_where_
     texts = [
         "Das Haus in 1984", "maison", "of die Krieg", "unknown", "", "Linux die Krieg", "Linux Haus", "linux",
     ]  # fmt: skip
-    read, notes = understood(texts, [german])
+    read, notes = translate_queries(texts, [german])
     translated = ["house 1984", *texts[1:5], "Linux die Krieg war", "Linux house", "linux"]
     assert read == translated
     assert notes == (
         "2 of 8 texts are in German: searched by the index's lexicon",
         "1 of 8 texts may be in German: also searched by the index's lexicon",
     )
-    read, _ = understood(texts[:2], [german, french])
+    read, _ = translate_queries(texts[:2], [german, french])
     assert [t.asked for t in read if isinstance(t, Translated)] == ["house 1984", "maison"]
-    read, (note,) = understood(["la maison die"], [replace(french, leaning={"die": -1.0})])
+    read, (note,) = translate_queries(["la maison die"], [replace(french, leaning={"die": -1.0})])
     assert read == ["la maison die house"] and read[0].asked == "la maison die"  # type: ignore[attr-defined]
     assert note == "the text may be in French: also searched by the index's lexicon as “house”"
-    assert understood(texts, []) == (texts, ())
+    assert translate_queries(texts, []) == (texts, ())
 
 
 def test_the_encoder_reads_what_finds_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

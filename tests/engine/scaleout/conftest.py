@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from linker.engine.scaleout.cluster import imported, joined
+from linker.engine.scaleout.cluster import connection, import_ray
 from tests.helpers import write_corpus
 
 
@@ -25,8 +25,8 @@ def ray() -> Iterator[Any]:
         patch.setenv("RAY_worker_niceness", "0")
         if running := os.environ.get("LINKER_RAY_TEST_ADDRESS"):
             patch.setenv("RAY_ADDRESS", running)
-        module = imported()
-        with joined(module, cpus=2, gpus=1):
+        module = import_ray()
+        with connection(module, cpus=2, gpus=1):
             yield module
         with warnings.catch_warnings():  # Ray never waits for the processes that it terminated
             warnings.simplefilter("ignore", ResourceWarning)

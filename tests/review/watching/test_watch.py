@@ -218,6 +218,10 @@ def test_a_mistake_is_named(
     assert not done.stdout
 
 
+def test_a_table_of_posts_is_refused(seeds: Path) -> None:
+    assert "is not a file of JSON lines" in linker("watch", seeds, "posts.csv", check=1).stderr
+
+
 def test_seeds_without_a_calibration_say_so_before_the_first_post(tmp_path: Path) -> None:
     index = tmp_path / "plain.index"
     linker("index", "build", write_corpus(tmp_path / "c.jsonl", 5), "--out", index)

@@ -1,7 +1,7 @@
-"""Commands provided by other parts of linker and other packages: the entry points of the group `linker.commands`.
+"""Make commands of functions, and find the commands of other packages: entry points of the group `linker.commands`.
 
-Each names a function whose options are annotated (with `Opt`, or as Typer does), a pair of a help text and the
-functions of a group, or a `typer.Typer`. They are looked for only if the command line names none of linker's own
+An entry point names a function whose options are annotated (with `Opt`, or as Typer does), a pair of a help text and
+the functions of a group, or a `typer.Typer`. Entry points are read only if the command line names none of linker's own
 commands, because reading the entry points of all packages takes longer than a short search.
 """
 
@@ -122,10 +122,10 @@ class Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command by its name; None if there is none."""
-        return super().get_command(ctx, cmd_name) or _found(cmd_name)
+        return super().get_command(ctx, cmd_name) or _load(cmd_name)
 
 
-def grouped(help_text: str, commands: Iterable[Any]) -> typer.Typer:
+def command_group(help_text: str, commands: Iterable[Any]) -> typer.Typer:
     """Return a group of commands made from functions; a pair (name, function) overrides the function's name."""
     group = typer.Typer(help=help_text, no_args_is_help=True, rich_markup_mode=None)
     for command in commands:
@@ -142,15 +142,15 @@ def register(app: typer.Typer, function: Any, name: str | None = None) -> None:
 
 def every(app: typer.Typer) -> dict[str, Any]:
     """Return all commands of a command line by their full names, such as "index build"."""
-    return dict(_walked(typer.main.get_command(app), ""))
+    return dict(_walk(typer.main.get_command(app), ""))
 
 
-def _walked(group: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+def _walk(group: Any, prefix: str) -> Iterator[tuple[str, Any]]:
     context = group.make_context(prefix, [], resilient_parsing=True)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         if hasattr(command, "list_commands"):
-            yield from _walked(command, f"{prefix}{name} ")
+            yield from _walk(command, f"{prefix}{name} ")
         else:
             yield prefix + name, command
 
@@ -161,12 +161,12 @@ def _entries() -> list[Any]:
     return sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
 
 
-def _found(name: str) -> Any:
+def _load(name: str) -> Any:
     for entry in _entries():
         if entry.name == name:
             thing = entry.load()
             if isinstance(thing, tuple):
-                thing = grouped(*thing)
+                thing = command_group(*thing)
             if not isinstance(thing, typer.Typer):
                 single = typer.Typer(add_completion=False, rich_markup_mode=None)
                 register(single, thing, name)

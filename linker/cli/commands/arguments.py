@@ -24,7 +24,7 @@ TARGETS = (*NAMES["id"], "target", "doc_id", "docid", "corpus-id", "article", "a
 
 
 @contextlib.contextmanager
-def opened(
+def open_index(
     index: Paths | Engine, encoder: str | None = None, on_failure: OnFailure = "degrade"
 ) -> Iterator[Engine]:
     """Yield the engine of an index, or of several as one; an engine opened here is closed at the end."""
@@ -75,7 +75,7 @@ def known_links(
     found: dict[tuple[str, str], None] = {}
     for path in files:
         if path.suffix.lower() in TABLES:
-            links = [(one, other) for one, other, said in _judged_in_table(path) if said == "relevant"]
+            links = [(one, other) for one, other, verdict in _judged_in_table(path) if verdict == "relevant"]
         else:
             links = _from_qrels(path)
         found |= dict.fromkeys(links_between(path, links, source, target))
