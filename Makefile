@@ -9,11 +9,15 @@ BIN := $(VENV)/bin
 # Workers, and the hundreds of processes that tests start, load compiled modules instead of compiling each one again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick coverage docs house bench report mutants fuzz release lint format requirements clean
+.PHONY: demo test tests quick coverage docs house bench report mutants fuzz release lint style types format requirements clean
 demo: $(VENV)/.demo
 	@$(BIN)/python -m linker.demo.run
 
-test: lint
+# mypy uses one core for minutes if it has no cache, so it runs next to the tests.
+test: style
+	@$(MAKE) --no-print-directory -j2 types tests
+
+tests:
 	@$(BIN)/python -m pytest -n $(or $(WORKERS),3) --dist worksteal
 
 # Lint and the tests of what changed, within two minutes; BASE=main for all that a branch changed.
@@ -57,9 +61,13 @@ fuzz: $(VENV)/.dev
 release: $(VENV)/.dev
 	@.ci/release
 
-lint: $(VENV)/.dev
+lint: style types
+
+style: $(VENV)/.dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
 	@$(BIN)/mypy
 
 format: $(VENV)/.dev

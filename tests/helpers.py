@@ -1,5 +1,6 @@
 """Shared by several tests: a deterministic encoder without a model library, corpora, and the command line."""
 
+import functools
 import io
 import json
 import os
@@ -42,11 +43,14 @@ class HashEncoder:
         rows = np.zeros((len(texts), self.dim), dtype=np.float32)
         for row, text in enumerate(texts):
             for word in text.lower().split():
-                rows[row] += np.random.default_rng(
-                    xxhash.xxh3_64_intdigest(word.encode(errors="replace"))
-                ).standard_normal(self.dim)
+                rows[row] += _vector(word, self.dim)
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
         return (rows / np.where(norms > 0, norms, 1)).astype(np.float32)
+
+
+@functools.cache
+def _vector(word: str, dim: int) -> npt.NDArray[np.float64]:
+    return np.random.default_rng(xxhash.xxh3_64_intdigest(word.encode(errors="replace"))).standard_normal(dim)
 
 
 def sentence(rng: random.Random, length: int) -> str:

@@ -253,7 +253,7 @@ def test_interrupting_a_build_keeps_it_usable(tmp_path: Path) -> None:
     import sys
     import time
 
-    corpus = write_corpus(tmp_path / "c.jsonl", 60_000)
+    corpus = write_corpus(tmp_path / "c.jsonl", 20_000)
     out = tmp_path / "i"
     command = [sys.executable, "-m", "linker", *f"index build {corpus} --out {out} --batch-size 16".split()]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -265,10 +265,10 @@ def test_interrupting_a_build_keeps_it_usable(tmp_path: Path) -> None:
     assert "--resume" in errors
     before = json.loads(linker("index", "info", out, "--json").stdout)
     assert not before["complete"]
-    assert before["documents"] < 60_000
+    assert before["documents"] < 20_000
     assert "finish it first with" in linker("index", "add", out, corpus, check=1).stderr
     linker("index", "build", corpus, "--out", out, "--resume")
-    assert json.loads(linker("index", "info", out, "--json").stdout)["documents"] == 60_000
+    assert json.loads(linker("index", "info", out, "--json").stdout)["documents"] == 20_000
 
 
 def test_encode_writes_rows_in_the_corpus_order_or_names_the_bad_line(tmp_path: Path) -> None:

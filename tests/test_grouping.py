@@ -1,6 +1,7 @@
 """`linker group` and `Engine.group`: tables, near copies, judged pairs, promises, explanations, and refusals."""
 
 import csv
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ WORDS = [
 STORIES, POSTS = 30, 4
 
 
+@functools.cache
 def corpus(seed: int = 0) -> list[Document]:
     """30 stories of four posts that share ten of their fourteen words; the first post has a copy."""
     rng = np.random.default_rng(seed)

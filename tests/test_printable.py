@@ -136,7 +136,7 @@ def on_a_terminal(*arguments: str | Path, typed: bytes = b"") -> str:
     [
         ("search {f}/index --text rain -k 20", b"", "␛[2J"),
         ("search {f}/index --text rain -k 20 --json", b"", "\\u009b"),
-        ("find {f}/index --seeds {f}/seeds.jsonl --ledger {new}", b"y\nn\nq\n", "stopped by the reviewer"),
+        ("find {f}/index --seeds {f}/seeds.jsonl --static --ledger {new}", b"y\nn\nq\n", "stopped by"),
         ("evaluate {f}/qrels {f}/runs -q", b"", "␛[2J"),
         ("compare {f}/qrels {f}/runs {f}/runs", b"", "same"),
         ("search {f}/\x1b[2Jnone --text x", b"", "␛[2Jnone"),

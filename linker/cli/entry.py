@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import typer
 
@@ -110,6 +112,12 @@ class _Notes(logging.Handler):
         (warn if record.levelno >= logging.WARNING else note)(with_flags(record.getMessage()))
 
 
+@functools.cache
+def _commands() -> Any:
+    """Return the commands in Click's form, which takes as long as a short search."""
+    return typer.main.get_command(app)
+
+
 def main() -> None:
     """Run the command line. A user's mistake prints one line on stderr and exits with status 1, wrong usage with 2."""
     _spare_cores()
@@ -117,7 +125,7 @@ def main() -> None:
     guard_output()
     try:
         with logging_to(_Notes()):
-            app(prog_name="linker")  # shells request completions for a program of this name
+            _commands()(prog_name="linker")  # shells request completions for a program of this name
     except (LinkerError, IndexesError) as e:
         _fail(with_flags(str(e)))
     except ModuleNotFoundError as e:

@@ -7,6 +7,7 @@ commands, because reading the entry points of all packages takes longer than a s
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -155,12 +156,14 @@ def _walk(group: Any, prefix: str) -> Iterator[tuple[str, Any]]:
             yield prefix + name, command
 
 
+@functools.cache
 def _entries() -> list[Any]:
     from importlib.metadata import entry_points
 
     return sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
 
 
+@functools.cache
 def _load(name: str) -> Any:
     for entry in _entries():
         if entry.name == name:

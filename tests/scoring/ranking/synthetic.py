@@ -1,5 +1,6 @@
 """A corpus for rankers: many documents have the words of a query, but only the right one in one sentence."""
 
+import functools
 import random
 
 from indexes.interface import Document
@@ -9,6 +10,7 @@ from tests.helpers import WORDS
 COUNT = 160
 
 
+@functools.cache
 def documents() -> list[Document]:
     """Return documents of eight sentences of random words, with dates."""
     rng = random.Random(0)

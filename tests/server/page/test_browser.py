@@ -232,7 +232,7 @@ def test_keys_press_what_declares_them_on_every_page(folder: Path, browser: Any)
     keep(project.groups, Grouped(1, 27, "stamp", (story(1, "f0 f1 f2 f3"), story(2, "v0 v1"))))
     write_pair(project, folder)
     page, errors = opened(browser)
-    with served(folder) as server:
+    with answered(folder) as server:
         page.goto(server.address + "/p/floods/groups")
         for key in ("j", "x", "j", "Enter"):  # choose the first group, open the second
             page.keyboard.press(key)
