@@ -220,22 +220,16 @@ class Service:
 
     def served(self, name: str | None) -> Served:
         """Return an index by its name, which may be omitted if there is only one. Raises ProblemError (404, 400)."""
-        if name is None:
-            if len(self.indexes) == 1:
-                return next(iter(self.indexes.values()))
-            which = (
-                f"name an index: one of {', '.join(self.indexes)}"
-                if self.indexes
-                else "there is no index yet"
-            )
-            raise ProblemError(400, which, "index-missing")
-        try:
+        if name is None and len(self.indexes) == 1:
+            (name,) = self.indexes
+        if name in self.indexes:
             return self.indexes[name]
-        except KeyError:
-            known = ", ".join(self.indexes)
-            raise ProblemError(
-                404, f"there is no index {name!r}: choose one of {known}", "unknown-index"
-            ) from None
+        known = f"choose one of {', '.join(self.indexes)}"
+        if not self.indexes:
+            known = "create one, or send the server SIGHUP if one was made meanwhile"
+        if name is None:
+            raise ProblemError(400, f"the request names no index: {known}", "index-missing")
+        raise ProblemError(404, f"there is no index {name!r}: {known}", "unknown-index")
 
     def close(self) -> None:
         """End the jobs and threads, and close the indexes."""

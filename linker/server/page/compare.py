@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import tempfile
+import dataclasses
+import itertools
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form, Request, UploadFile
 from starlette.responses import Response
 
 from indexes.errors import reason_of
-from linker.base.errors import InputError, LinkerError
+from linker.base.errors import InputError
 from linker.evaluation.comparison import compare
 from linker.review.agreement import CONSENSUS, Agreement, agreement, decided, resolve
 from linker.review.curve import Point, points, scores
 from linker.review.interface import Verdict
+from linker.server.page.files import copies_of
 from linker.server.page.rendering import NAMES, go, message, page
 from linker.server.page.reviews import InReview, Reader, Short
 from linker.server.shelf import Opened
@@ -109,25 +110,19 @@ def compare_runs(
     measures: Short = MEASURES,
 ) -> Response:
     """Compare two or more runs by judgements in a file, or by the decisions in this review."""
-    given = [run for run in runs if run.filename]
+    names = measures.replace(";", " ").split() or MEASURES.split()
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            paths = [_saved(run, Path(folder) / str(i)) for i, run in enumerate(given)]
-            judged = [_saved(file, Path(folder)) for file in qrels if file.filename]
+        with copies_of(runs) as paths, copies_of(itertools.islice(qrels, 1)) as judgements:
             if len(paths) < 2:
                 raise InputError(message("Choose two rankings or more."))
-            asked = [m for m in measures.replace(";", " ").split() if m] or MEASURES.split()
-            result = compare(judged[0] if judged else _qrels(opened), paths, asked)
-    except LinkerError as e:
+            comparison = compare(judgements[0] if judgements else _qrels(opened), paths, names)
+    except InputError as e:
         return _page(request, opened, error=reason_of(e), error_at="runs", measures=measures)
-    return _page(request, opened, table=result.rows, remarks=result.remarks(), measures=measures)
-
-
-def _saved(upload: UploadFile, folder: Path) -> Path:
-    folder.mkdir(exist_ok=True)
-    path = folder / (Path(upload.filename or "").name or "run")
-    path.write_bytes(upload.file.read())
-    return path
+    rows, remarks = comparison.rows, comparison.remarks()
+    for path in paths:  # the label of a run is its path if several have the same name in the sixth column
+        rows = tuple(dataclasses.replace(row, run=row.run.replace(str(path), path.name)) for row in rows)
+        remarks = [remark.replace(str(path), path.name) for remark in remarks]
+    return _page(request, opened, table=rows, remarks=remarks, measures=measures)
 
 
 def _qrels(opened: Opened) -> dict[str, dict[str, int]]:

@@ -1,15 +1,19 @@
-"""A file in the set-up form: its format, the roles of its columns, and the result of reading it accordingly."""
+"""Uploads: copies for the length of a request; files in the set-up form, with their formats, columns and trials."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Mapping, Sequence
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from starlette.datastructures import FormData
+from starlette.datastructures import FormData, UploadFile
 
 from indexes.errors import Reason, reason_of
 from linker.base.errors import InputError, LinkerError
@@ -37,6 +41,30 @@ FORMATS = (
     f"{ISO}|%d.%m.%Y|%d/%m/%Y|%d %B %Y|%d. %B %Y", f"{ISO}|%d.%m.%Y|%m/%d/%Y|%d %B %Y|%d. %B %Y",
 )  # fmt: skip
 DOUBTFUL = message("The encoding could not be detected: if letters look wrong, choose another one.")
+_UNSAFE = re.compile(r".*[/\\]|^\.+|\0")  # parts of a file name that would lead to another path
+
+
+@contextlib.contextmanager
+def copies_of(uploads: Iterable[UploadFile]) -> Iterator[list[Path]]:
+    """Yield the paths of copies of the uploads that have a name, and delete them at the end.
+
+    Raises InputError in place of a LinkerError raised meanwhile: its text has the uploads' names without their paths.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        paths = []
+        for number, upload in enumerate(upload for upload in uploads if upload.filename):
+            path = Path(folder, str(number), _UNSAFE.sub("", upload.filename or "")[-60:] or "file")
+            path.parent.mkdir()
+            with path.open("wb") as copy:
+                shutil.copyfileobj(upload.file, copy, 1 << 20)
+            paths.append(path)
+        try:
+            yield paths
+        except LinkerError as e:
+            reason = reason_of(e)
+            for path in paths:
+                reason = reason.replace(str(path), path.name)
+            raise InputError(reason) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +133,15 @@ def _tried(path: Path, columns: Columns, _: int) -> Trial:
 
 
 def uploads_of(project: Project, form: FormData | None = None) -> list[Upload]:
-    """Return the files of a review that are not indexed yet, as shown in the form, the posts first."""
+    """Return the files of a review that are not indexed yet, as the form shows them, the posts first."""
     about = project.about
-    done, roles = set(about.get("indexed", ())), about.get("roles", {})
-    found = [
+    indexed, roles = about.get("indexed", ()) if project.ready else (), about.get("roles", {})
+    uploads = [
         _upload(path, roles.get(path.name, "posts"), form)
         for path in stored(project)
-        if path.name not in done
+        if path.name not in indexed
     ]
-    return sorted(found, key=lambda u: (list(ROLES).index(u.role), u.path.name))
+    return sorted(uploads, key=lambda u: (list(ROLES).index(u.role), u.path.name))
 
 
 def _upload(path: Path, role: str, form: FormData | None) -> Upload:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -46,7 +47,9 @@ def make(request: Request, opened: InReview, days: Short = "") -> Response:
     try:
         most = float(days.replace(",", ".")) if days.strip() else None
     except ValueError:
-        return listing(request, opened, View(), message("Enter numbers, such as 90 or 300."))
+        most = math.nan
+    if most is not None and not 0 <= most < math.inf:
+        return listing(request, opened, View(), message("Enter a number of days, such as 30."))
     spec: dict[str, Any] = {"corpus": {"index": str(opened.project.index)}, "same": [], "different": []}
     spec |= {"days": most, "precision": None}
     spec |= {"out": str(opened.project.groups), "keep": grouping.kept(opened)}

@@ -57,7 +57,7 @@ class RowsView:
 def view_of(
     state: Wanted = "", band: Text = "", order: Text = "", level: Annotated[float, Query()] = LEVEL
 ) -> RowsView:
-    """Return the choices in a request's query; invalid ones are ignored."""
+    """Return the choices in a request's query; an unknown band or order is ignored."""
     return RowsView(state, band if band in BANDS else "", "file" if order == "file" else "", level)
 
 

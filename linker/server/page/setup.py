@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
@@ -28,10 +28,13 @@ from linker.server.jobs.keeper import Standing
 from linker.server.page import running
 from linker.server.page.files import ASKED, ROLES, Upload, as_date, uploads_of
 from linker.server.page.projects import Name, row_of
-from linker.server.page.rendering import PAGE_OF_JOB, go, message, page, translate
+from linker.server.page.rendering import go, message, page, translate
 from linker.server.page.reviews import InProject, shelf_of
 
 router = APIRouter()
+Task = Literal["index", "map", "match", "group"]
+# The page from which a job is started, and which the navigation shows as current during the job.
+PAGE_OF_JOB: Mapping[Task, str] = {"index": "project", "map": "map", "match": "judge", "group": "groups"}
 SHOWN = 20  # maximum number of unusable rows that the form lists
 DELIMITERS = {",": message("commas"), ";": message("semicolons"), "\t": message("tabs"), "|": message("bars")}
 STEPS = {
@@ -193,18 +196,18 @@ def _problem(project: Project, uploads: list[Upload], encoder: str) -> tuple[str
 
 
 @router.get("/p/{project}/job", name="job")
-def progress(request: Request, project: InProject, task: str = "index") -> Response:
+def progress(request: Request, project: InProject, task: Task = "index") -> Response:
     """Show a job's progress; after its end, redirect to the next page."""
     job = running.last(request, project, task)
     if job is None or job.state in ("done", "cancelled"):
         return _after(request, project, task)
     values = {"job": job, "task": task, "told": told(job, translate(request)), "share": job.step.share}
     values["back"] = "setup" if task == "index" else PAGE_OF_JOB[task]
-    return page(request, "job.html", values, project=project, error=job.error)
+    return page(request, "job.html", values, project=project, error=job.error, within=PAGE_OF_JOB[task])
 
 
 @router.get("/p/{project}/job.json", name="job_state")
-def state(request: Request, project: InProject, task: str = "index") -> Response:
+def state(request: Request, project: InProject, task: Task = "index") -> Response:
     """Return a job's progress: the state, a sentence, and the share that is done (null: unknown)."""
     job = running.last(request, project, task)
     if job is None:
@@ -228,15 +231,15 @@ def told(job: Standing, language: ReaderLanguage) -> str:
 
 
 @router.post("/p/{project}/job/cancel", name="cancel")
-def cancel(request: Request, project: InProject, task: str = "index") -> Response:
+def cancel(request: Request, project: InProject, task: Task = "index") -> Response:
     """End a job; nothing of it remains."""
     running.cancel(request, project, task)
     return _after(request, project, task)
 
 
-def _after(request: Request, project: Project, task: str) -> Response:
+def _after(request: Request, project: Project, task: Task) -> Response:
     """Go to the page that follows a job: the first document, if it was the first job of a review with seeds."""
-    route = PAGE_OF_JOB.get(task, "project")
+    route = PAGE_OF_JOB[task]
     if task == "index" and project.ready and (row := row_of(project)).seeds and not (row.judged or row.none):
         route = "judge"
     return go(request, route, project)

@@ -155,6 +155,8 @@ def test_an_empty_folder_is_served_since_the_page_can_fill_it(tmp_path: Path) ->
         assert api.get("/ready").status_code == 200
         assert api.get("/v1/indexes").json()["indexes"] == []
         assert "no index" in check_problem(api.post("/v1/search", json={"text": "a"}), 400, "index-missing")
+        wrong = api.post("/v1/search", json={"text": "a", "index": "new"})
+        assert "SIGHUP" in check_problem(wrong, 404, "unknown-index")
     with pytest.raises(InputError, match="there is no index"):
         ServeConfig.of([tmp_path / "one", tmp_path / "two"]).indexes()
 

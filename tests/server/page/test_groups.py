@@ -72,7 +72,8 @@ def test_groups_are_made_by_a_job_and_listed(browser: TestClient, folder: Path) 
 
 
 def test_the_job_starts_from_the_page(browser: TestClient) -> None:
-    assert "Enter numbers" in post(browser, GROUPS, GROUPS, days="soon")
+    for days in ("soon", "-5", "nan", "inf"):
+        assert "Enter a number of days" in post(browser, GROUPS, GROUPS, days=days)
     text = post(browser, GROUPS, GROUPS, days="30")
     assert "In progress" in text
     post(browser, "/p/floods/job?task=group", "/p/floods/job/cancel?task=group")

@@ -88,6 +88,7 @@ def test_settings_are_stored_all_or_none(folder: Path, browser: TestClient) -> N
         {"unit": "x"},
     ):
         answer = browser.post(SETTINGS, data=values | wrong)
+        assert "Enter a share of at most 100 per cent" in answer.text
         assert answer.status_code == 400, wrong
         assert 'class="error"' in answer.text
     assert ledger(folder).settings == stored
