@@ -36,18 +36,17 @@ def show(request: Request, opened: InReview, first: str = "", second: str = "") 
 def _page(request: Request, opened: Opened, first: str = "", second: str = "", **values: Any) -> Response:
     people = [name for name in opened.ledger.reviewers if name != CONSENSUS]
     names = (first, second) if {first, second} <= set(people) and first != second else tuple(people[:2])
-    shown: dict[str, Any] = {
+    content: dict[str, Any] = {
         "people": people, "chosen": names, "agreed": None, "documents": {}, "table": None, "remarks": [],
         "pairs": opened.review.settings.unit == "pairs", "names": NAMES, "curve": _curve(opened), "error_at": "",
         "measures": MEASURES,
     }  # fmt: skip
     if len(names) == 2:
-        found = _agreement(opened, *names)
-        shown["agreed"] = found
-        ids = [c.first.id for c in found.conflicts[:SHOWN] if c.first.id in opened.engine]
-        shown["documents"] = {id_: opened.engine.document(id_) for id_ in ids}
+        content["agreed"] = agreed = _agreement(opened, *names)
+        ids = [c.first.id for c in agreed.conflicts[:SHOWN] if c.first.id in opened.engine]
+        content["documents"] = {id_: opened.engine.document(id_) for id_ in ids}
     error = values.pop("error", "")
-    return page(request, "compare.html", shown | values, project=opened.project, error=error)
+    return page(request, "compare.html", content | values, project=opened.project, error=error)
 
 
 def _agreement(opened: Opened, first: str, second: str) -> Agreement:
@@ -92,8 +91,8 @@ def decide(
     second: Short = "",
 ) -> Response:
     """Record the decision on a conflict; both judgements stay as they are."""
-    found = _agreement(opened, first, second)
-    conflict = next((c for c in found.conflicts if (c.first.id, c.first.seed) == (id, seed)), None)
+    agreed = _agreement(opened, first, second)
+    conflict = next((c for c in agreed.conflicts if (c.first.id, c.first.seed) == (id, seed)), None)
     if conflict is None:
         raise InputError(message("The reviewers agree on this document by now: there is nothing to decide."))
     resolve(opened.ledger, conflict, verdict, reader.reviewer)

@@ -102,7 +102,7 @@ class Upload:
     @property
     def shown(self) -> str:
         """How the rows shown in the form were read, to detect a change."""
-        return "|".join(_written(self.preview)) if self.preview else ""
+        return "|".join(_reading(self.preview)) if self.preview else ""
 
     @property
     def columns(self) -> Columns:
@@ -122,13 +122,13 @@ class Upload:
     def trial(self) -> Trial | None:
         """Return the result of reading the file by `columns`; None if a column is missing or nothing is readable."""
         try:
-            return _tried(self.path, self.columns, self.path.stat().st_mtime_ns) if self.preview else None
+            return _trial(self.path, self.columns, self.path.stat().st_mtime_ns) if self.preview else None
         except (LinkerError, OSError):
             return None
 
 
 @functools.lru_cache(maxsize=8)
-def _tried(path: Path, columns: Columns, _: int) -> Trial:
+def _trial(path: Path, columns: Columns, _: int) -> Trial:
     return trial(path, columns)
 
 
@@ -145,29 +145,29 @@ def uploads_of(project: Project, form: FormData | None = None) -> list[Upload]:
 
 
 def _upload(path: Path, role: str, form: FormData | None) -> Upload:
-    how, chosen, shown = dict[str, str](), dict[str, str](), ""
+    how, choice, reading = dict[str, str](), dict[str, str](), ""
     if form is not None:
         values = {
             what: str(form.get(f"{what}.{path.name}", "")).strip() for what in (*HOW, *ASKED, "date_format")
         }
-        role, shown = str(form.get(f"role.{path.name}", "")), str(form.get(f"shown.{path.name}", ""))
+        role, reading = str(form.get(f"role.{path.name}", "")), str(form.get(f"shown.{path.name}", ""))
         how = {what: values[what] for what in HOW}
-        chosen = {what: values[what] for what in (*ASKED, "date_format") if f"{what}.{path.name}" in form}
+        choice = {what: values[what] for what in (*ASKED, "date_format") if f"{what}.{path.name}" in form}
     role = role if role in ROLES else ""
     try:
-        seen, note = look(path, how)
+        view, note = look(path, how)
     except LinkerError as e:
         return Upload(path, role, problem=reason_of(e).replace(str(path), path.name))
-    if form is not None and shown != "|".join(_written(seen)):
-        return Upload(path, role, seen, note=note, is_other=True)
+    if form is not None and reading != "|".join(_reading(view)):
+        return Upload(path, role, view, note=note, is_other=True)
     known = {
-        what: value for what, value in chosen.items() if what == "date_format" or value in ("", *seen.columns)
+        what: value for what, value in choice.items() if what == "date_format" or value in ("", *view.columns)
     }
-    return Upload(path, role, seen, note=note, chosen=known)
+    return Upload(path, role, view, note=note, chosen=known)
 
 
-def _written(seen: Preview) -> tuple[str, ...]:
-    return tuple(str(getattr(seen, what) or "") for what in HOW)
+def _reading(table: Preview) -> tuple[str, ...]:
+    return tuple(str(getattr(table, what) or "") for what in HOW)
 
 
 def look(path: Path, how: Mapping[str, str] | None = None) -> tuple[Preview, str]:

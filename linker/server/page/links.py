@@ -50,11 +50,11 @@ def _form(request: Request, project: Project, error: str = "") -> Response:
 
 def _links(project: Project) -> ProposedLinks:
     folder = folder_of(project)
-    return _opened(folder, (folder / PAIRS).stat().st_mtime_ns)
+    return _open(folder, (folder / PAIRS).stat().st_mtime_ns)
 
 
 @functools.lru_cache(maxsize=8)
-def _opened(folder: Path, changed: int) -> ProposedLinks:
+def _open(folder: Path, changed: int) -> ProposedLinks:
     return ProposedLinks(folder)
 
 

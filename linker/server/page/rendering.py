@@ -151,19 +151,19 @@ def static(name: str) -> str:
 def _places(request: Request, project: Project, within: str) -> list[dict[str, Any]]:
     """Return a review's places: title, path, whether it is current, why it cannot be used yet, and pages of each."""
     text = translate(request).text
-    here = address(request, within, project=project.key) if within else request.url.path
-    found = []
+    page_path = address(request, within, project=project.key) if within else request.url.path
+    entries = []
     for place in PLACES:
         paths = [address(request, route, project=project.key) for route, _ in place.pages]
         further = [address(request, route, project=project.key) for route in place.within]
         # the tab of a page is also current on pages below its path
-        nearest = max((path for path in paths if f"{here}/".startswith(f"{path}/")), key=len, default="")
-        current = "page" if nearest == here else "true"
-        found.append(
+        nearest = max((path for path in paths if f"{page_path}/".startswith(f"{path}/")), key=len, default="")
+        current = "page" if nearest == page_path else "true"
+        entries.append(
             {
                 "title": text(place.title),
                 "path": paths[0],
-                "here": here in paths + further,
+                "here": page_path in paths + further,
                 "off": text(NOT_READY) if place.needs_index and not project.ready else "",
                 "pages": [
                     (text(title), path, current if path == nearest else "")
@@ -173,7 +173,7 @@ def _places(request: Request, project: Project, within: str) -> list[dict[str, A
                 else [],
             }
         )
-    return found
+    return entries
 
 
 def translate(request: Request) -> ReaderLanguage:

@@ -70,15 +70,15 @@ class SetupForm:
         with Ledger(project.ledger) as ledger:
             stored, seeds = str(ledger.settings.get("unit", "")), [seed.full_text for seed in ledger.seeds]
         guessed = guess_unit([*texts["articles"], *seeds], texts["posts"])
-        found = guess_language(texts["posts"] or texts["articles"]) or "none"
-        asked = (
+        guess = guess_language(texts["posts"] or texts["articles"]) or "none"
+        answers = (
             {name: str(form.get(name, "")).strip() for name in ("unit", "language", "encoder", "own")}
             if form
             else {}
         )
-        unit = asked.get("unit") if asked.get("unit") in get_args(Unit) else stored or guessed
-        language = asked.get("language") if asked.get("language") in LANGUAGES else found
-        return cls(str(unit), str(language), asked.get("own") or asked.get("encoder", ""), guessed, found)
+        unit = answers.get("unit") if answers.get("unit") in get_args(Unit) else stored or guessed
+        language = answers.get("language") if answers.get("language") in LANGUAGES else guess
+        return cls(str(unit), str(language), answers.get("own") or answers.get("encoder", ""), guessed, guess)
 
 
 def _texts(uploads: Sequence[Upload], role: str) -> list[str]:
@@ -201,7 +201,7 @@ def progress(request: Request, project: InProject, task: Task = "index") -> Resp
     job = running.last(request, project, task)
     if job is None or job.state in ("done", "cancelled"):
         return _after(request, project, task)
-    values = {"job": job, "task": task, "told": told(job, translate(request)), "share": job.step.share}
+    values = {"job": job, "task": task, "told": status(job, translate(request)), "share": job.step.share}
     values["back"] = "setup" if task == "index" else PAGE_OF_JOB[task]
     return page(request, "job.html", values, project=project, error=job.error, within=PAGE_OF_JOB[task])
 
@@ -212,21 +212,22 @@ def state(request: Request, project: InProject, task: Task = "index") -> Respons
     job = running.last(request, project, task)
     if job is None:
         return JSONResponse({"state": "none", "told": "", "share": None})
-    return JSONResponse({"state": job.state, "told": told(job, translate(request)), "share": job.step.share})
+    sentence = status(job, translate(request))
+    return JSONResponse({"state": job.state, "told": sentence, "share": job.step.share})
 
 
-def told(job: Standing, language: ReaderLanguage) -> str:
+def status(job: Standing, language: ReaderLanguage) -> str:
     """Return a job's activity, progress and remaining time, as a sentence."""
     step, text = job.step, language.text
     parts = [text(STEPS.get(step.what, step.what))]
     if step.total:
-        done, total = language.number(step.done), language.number(step.total)
-        parts.append(text(message("%(done)s of %(total)s"), done=done, total=total))
+        count, total = language.number(step.done), language.number(step.total)
+        parts.append(text(message("%(done)s of %(total)s"), done=count, total=total))
     elif step.done:
         parts.append(language.number(step.done))
     if step.remaining is not None and step.seconds > 2:
-        left = max(1, round(step.remaining))
-        parts.append(language.plural("about %(num)s second left", "about %(num)s seconds left", left))
+        seconds = max(1, round(step.remaining))
+        parts.append(language.plural("about %(num)s second left", "about %(num)s seconds left", seconds))
     return " · ".join(parts)
 
 
