@@ -46,7 +46,9 @@ def _page(request: Request, opened: Opened, first: str = "", second: str = "", *
         ids = [c.first.id for c in agreed.conflicts[:SHOWN] if c.first.id in opened.engine]
         content["documents"] = {id_: opened.engine.document(id_) for id_ in ids}
     error = values.pop("error", "")
-    return page(request, "compare.html", content | values, project=opened.project, error=error)
+    return page(
+        request, "compare.html", content | values, project=opened.project, error=error, within="compare"
+    )
 
 
 def _agreement(opened: Opened, first: str, second: str) -> Agreement:

@@ -180,7 +180,7 @@ def listing(request: Request, opened: Opened, view: View, error: str = "") -> Re
             "missed": grouping.missed_of(opened, stories),
             "own": own_tables(opened.project),
         }  # fmt: skip
-    return page(request, "groups.html", values, project=opened.project, error=error)
+    return page(request, "groups.html", values, project=opened.project, error=error, within="groups")
 
 
 def _story(request: Request, opened: Opened, number: int, start: int = 0, error: str = "") -> Response:

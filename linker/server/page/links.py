@@ -45,7 +45,7 @@ def show(request: Request, project: InProject) -> Response:
 
 
 def _form(request: Request, project: Project, error: str = "") -> Response:
-    return page(request, "links.html", {"upload": True}, project=project, error=error)
+    return page(request, "links.html", {"upload": True}, project=project, error=error, within="links")
 
 
 def _links(project: Project) -> ProposedLinks:

@@ -112,7 +112,9 @@ def _overview(request: Request, project: Project, error: str = "") -> Response:
     values["bad_seeds"] = project.folder is not None and (project.folder / SEEDS_QUARANTINE).is_file()
     if project.ready:
         values["quarantined"] = sum(m.quarantined for m in manifests_of(project.index))
-    return page(request, "project.html", values, project=project, error=error or row.problem)
+    return page(
+        request, "project.html", values, project=project, error=error or row.problem, within="project"
+    )
 
 
 @router.post("/p/{project}/upload", name="add_files")

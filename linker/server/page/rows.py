@@ -273,7 +273,10 @@ def _page(
         "documents": len(opened.review.population.rows), "q": q, "path": f"{path}?{view.query(row=seed, id=id, q=q)}",
     }  # fmt: skip
     values |= _opened_row(opened, row, id, q, session) if row and session.reviewer else {"row": None}
-    return page(request, "rows.html", values, project=opened.project, error=error, status=409 if error else 0)
+    status = 409 if error else 0
+    return page(
+        request, "rows.html", values, project=opened.project, error=error, status=status, within="rows"
+    )
 
 
 def _opened_row(opened: Opened, row: Row, id_: str, q: str, session: Session) -> dict[str, Any]:

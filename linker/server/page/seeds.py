@@ -103,7 +103,9 @@ def _page(
         "judged": opened.review.progress().read, "q": q, "hits": _hits(opened, q) if q.strip() else None,
         "chosen": {seed.document for seed in seeds}, "errors": errors or {}, "notice": notice,
     }  # fmt: skip
-    return page(request, "seeds.html", values, project=opened.project, status=400 if errors else 200)
+    return page(
+        request, "seeds.html", values, project=opened.project, status=400 if errors else 200, within="seeds"
+    )
 
 
 def _hits(opened: Opened, q: str) -> list[Document]:

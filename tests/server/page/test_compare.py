@@ -80,6 +80,7 @@ def test_uploads_are_named_without_the_path_of_their_copies(browser: TestClient)
     compare = {"csrf": form(browser.get("/p/floods/compare").text, "/compare/upload")["csrf"]}
     text = browser.post("/p/floods/compare/upload", data=compare, files=files).text
     assert "<bdi>b.run</bdi>" in text and "baseline a.run;" in text
+    assert 'aria-current="page">Compare</a>' in text
     files[0] = ("runs", ("../a.run", b"broken\n"))
     assert (
         '"alert">a.run:1: 1 columns'
