@@ -129,9 +129,7 @@ class Followed:
                 f"there is no seed {seed!r} in this review: choose one of {', '.join(names[:20])}"
             )
         if id_ not in self._engine:
-            raise InputError(
-                f"there is no document {id_!r} in {self._engine.directory.name}: nothing was stored"
-            )
+            raise InputError(f"there is no document {id_!r} in the index: nothing was stored")
         current = self._review.next(reviewer)
         if current is not None and current.id == id_ and seed in ("", current.seed):
             return current
