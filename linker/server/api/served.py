@@ -222,7 +222,7 @@ class Service:
         """Return an index by its name, which may be omitted if there is only one. Raises ProblemError (404, 400)."""
         if name is None and len(self.indexes) == 1:
             (name,) = self.indexes
-        if name in self.indexes:
+        if name is not None and name in self.indexes:
             return self.indexes[name]
         known = f"choose one of {', '.join(self.indexes)}"
         if not self.indexes:
