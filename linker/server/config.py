@@ -1,4 +1,4 @@
-"""What a server serves, to whom, and within which limits: one configuration for the page and the API."""
+"""The configuration that the page and the API share: what a server serves, to whom, and within which limits."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class ProblemError(HTTPException):
     """An error response: its status, what is wrong and how to fix it (`detail`), and a code for programs.
 
     `retry`: seconds after which the same request may succeed. `text`: the message that the page shows instead, with
-    `values` filled in. `more`: further members of the API's problem details.
+    `values` filled in. `more`: further members of the API's problem texts.
     """
 
     def __init__(
@@ -53,29 +53,29 @@ def problem_of(error: Exception) -> ProblemError:
     if isinstance(error, HTTPException):
         status = error.status_code
         code = http.HTTPStatus(status).phrase.lower().replace(" ", "-")
-        said = {404: "there is no such address", 405: "this address does not accept this method"}
-        problem = ProblemError(status, said.get(status, str(error.detail)), code, text=TEXTS.get(status, ""))
+        texts = {404: "there is no such address", 405: "this address does not accept this method"}
+        problem = ProblemError(status, texts.get(status, str(error.detail)), code, text=TEXTS.get(status, ""))
         problem.headers = error.headers
         return problem
-    if found := known(error):
-        retry = 1 if found.status == 503 else None
-        meanwhile = MEANWHILE if found.code == "judged-meanwhile" else ""
-        return ProblemError(found.status, found.text, found.code, retry=retry, text=meanwhile)
+    if entry := known(error):
+        retry = 1 if entry.status == 503 else None
+        meanwhile = MEANWHILE if entry.code == "judged-meanwhile" else ""
+        return ProblemError(entry.status, entry.text, entry.code, retry=retry, text=meanwhile)
     return ProblemError(500, OURS, "internal-error", text=NOT_YOURS)
 
 
 def _invalid(error: RequestValidationError) -> ProblemError:
     """Return which fields are wrong and why, without the values sent."""
-    found = [
+    wrong = [
         {"pointer": "/".join(map(_token, ("#", *each["loc"][1:]))), "detail": str(each["msg"])}
         for each in error.errors()
     ]
     fields = ", ".join(dict.fromkeys(str(each["loc"][-1]) for each in error.errors()))
     if any(each["type"] == "json_invalid" for each in error.errors()):
         return ProblemError(400, "the body is not JSON", "not-json", text=WRONG, values={"field": fields})
-    first = f"{found[0]['pointer']}: {found[0]['detail']}" if found else "it does not match the description"
-    said = f"the request is invalid: {first}"
-    return ProblemError(422, said, "invalid-request", text=WRONG, values={"field": fields}, errors=found)
+    first = f"{wrong[0]['pointer']}: {wrong[0]['detail']}" if wrong else "it does not match the description"
+    detail = f"the request is invalid: {first}"
+    return ProblemError(422, detail, "invalid-request", text=WRONG, values={"field": fields}, errors=wrong)
 
 
 def _token(part: object) -> str:

@@ -60,7 +60,7 @@ class Shelf:
     """Opens each index and each review on first use, and keeps it open; thread-safe."""
 
     def __init__(self) -> None:
-        self._engines, self._reviews = _Kept[Engine](), _Kept[Opened]()
+        self._engines, self._reviews = _Cache[Engine](), _Cache[Opened]()
 
     def engine(self, directory: Path) -> Engine:
         """Return the engine of an index. Raises the same errors as `Engine.open`."""
@@ -71,9 +71,9 @@ class Shelf:
 
         Raises InputError or IndexesError if it cannot be opened.
         """
-        return self._reviews.get(project.ledger_of(name), lambda: self._opened(project, name))
+        return self._reviews.get(project.ledger_of(name), lambda: self._open(project, name))
 
-    def _opened(self, project: Project, name: str) -> Opened:
+    def _open(self, project: Project, name: str) -> Opened:
         project.adopt()
         engine = self.engine(project.index)
         engine.refresh()  # a job may have changed the index
@@ -129,7 +129,7 @@ class Shelf:
         self._engines.values.clear()
 
 
-class _Kept(Generic[T]):
+class _Cache(Generic[T]):
     """A cache of values by path; each is created once."""
 
     def __init__(self) -> None:

@@ -62,15 +62,15 @@ def test_a_shelf_opens_each_once_and_again_after_it_was_closed(tmp_path: Path, o
     with ThreadPoolExecutor(8) as threads:
         reviews = [*threads.map(lambda _: shelf.review(project), range(8))]
     assert all(review is reviews[0] for review in reviews)
-    named = shelf.review(project, "other")
-    assert named is not reviews[0] and named.engine is reviews[0].engine
+    other = shelf.review(project, "other")
+    assert other is not reviews[0] and other.engine is reviews[0].engine
     shelf.close_review(project)
-    again = shelf.review(project)
-    assert again is not reviews[0] and again.engine is reviews[0].engine
+    reopened = shelf.review(project)
+    assert reopened is not reviews[0] and reopened.engine is reviews[0].engine
     assert opened == [project.index]
     shelf.forget(project)
-    assert shelf.review(project).engine is not again.engine
-    assert shelf.size(project) == len(again.engine) > 0
+    assert shelf.review(project).engine is not reopened.engine
+    assert shelf.size(project) == len(reopened.engine) > 0
     shelf.close()
-    assert shelf.size(project) == len(again.engine)
+    assert shelf.size(project) == len(reopened.engine)
     assert opened == [project.index] * 2

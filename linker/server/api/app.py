@@ -20,7 +20,7 @@ from linker.base.printable import on_one_line
 from linker.base.version import __version__
 from linker.server.api import logs
 from linker.server.api.evaluating import EvaluateRequest
-from linker.server.api.guard import OPEN, asked_by, register
+from linker.server.api.guard import OPEN, policy_factory, register
 from linker.server.api.routes import (
     documents,
     embeddings,
@@ -68,7 +68,7 @@ def add_api(app: FastAPI, service: Service) -> FastAPI:
     app.router.lifespan_context = _lifespan
     for module in ROUTES:
         app.include_router(module.router)
-    app.add_middleware(Gate, config=service.config, asked=asked_by(service))
+    app.add_middleware(Gate, config=service.config, policies=policy_factory(service))
     register(app)
     app.openapi = lambda: described(app)  # type: ignore[method-assign]  # FastAPI's own way to change it
     return app

@@ -89,13 +89,13 @@ class Changes:
         try:
             found = await self._run(apply)
         except Exception as error:
-            await self._failed(batch, error)
+            await self._retry(batch, error)
             return len(batch)
         for one, had in zip(batch, found, strict=True):
             one.answer(had)
         return len(batch)
 
-    async def _failed(self, batch: Sequence[_Change], error: Exception) -> None:
+    async def _retry(self, batch: Sequence[_Change], error: Exception) -> None:
         """Make each change of a failed batch separately, unless the error cannot be due to any one change."""
         if len(batch) > 1 and not isinstance(error, BackendUnavailableError | LockedError):
             for one in batch:

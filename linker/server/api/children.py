@@ -17,7 +17,7 @@ import orjson
 from linker.server.api.pool import BusyError
 
 LARGE = 256 << 10  # bytes; a larger body is read in the server only once it is known to be valid
-MOST_TOLD = 100  # maximum number of invalid fields to report
+MOST_ERRORS = 100  # maximum number of invalid fields to report
 MOST_SHOWN = 100  # maximum number of values per list in the short form of a request
 NICE = 10  # lower priority, so that searches go first
 
@@ -55,7 +55,7 @@ def read(body: bytes, module: str, path: str) -> bytes:
     except orjson.JSONDecodeError:
         return orjson.dumps({"errors": [{"type": "json_invalid", "loc": ["body"], "msg": "not JSON"}]})
     if errors or not hasattr(request, "spec"):
-        return orjson.dumps({"errors": told(errors)})
+        return orjson.dumps({"errors": trim(errors)})
     short = _shortened(request.model_dump())
     return orjson.dumps({"errors": [], "request": short}) + b"\n" + orjson.dumps(request.spec())
 
@@ -66,9 +66,9 @@ def _shortened(value: Any) -> Any:
     return value[:MOST_SHOWN] if isinstance(value, list) else value
 
 
-def told(errors: Any) -> list[dict[str, Any]]:
-    """Return the first MOST_TOLD pydantic errors, without the invalid values."""
-    return [{name: each[name] for name in ("type", "loc", "msg")} for each in errors[:MOST_TOLD]]
+def trim(errors: Any) -> list[dict[str, Any]]:
+    """Return the first MOST_ERRORS pydantic errors, without the invalid values."""
+    return [{name: each[name] for name in ("type", "loc", "msg")} for each in errors[:MOST_ERRORS]]
 
 
 if __name__ == "__main__":

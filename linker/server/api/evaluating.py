@@ -70,7 +70,7 @@ def answer(body: bytes) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         return {"invalid": [{"type": "json_invalid", "loc": ["body"], "msg": "not JSON"}]}
     except ValidationError as e:
-        return {"invalid": children.told([{**each, "loc": ["body", *each["loc"]]} for each in e.errors()])}
+        return {"invalid": children.trim([{**each, "loc": ["body", *each["loc"]]} for each in e.errors()])}
     except (LinkerError, IndexesError) as e:
         return {"error": str(e)}
 

@@ -94,13 +94,13 @@ def require(scope: TokenScope) -> Any:
     return Depends(check)
 
 
-def asked_by(service: Service) -> Callable[[Scope], gate.Asked]:
-    """Return a factory of the API's `Asked`, which puts `request_id` and `principal` in the request's state."""
+def policy_factory(service: Service) -> Callable[[Scope], gate.RequestPolicy]:
+    """Return a factory of the API's `RequestPolicy`, which puts `request_id` and `principal` in the request's state."""
     rates = Rates(service.config.limits.rate)
-    return lambda scope: _Asked(scope, service, rates)
+    return lambda scope: _ApiPolicy(scope, service, rates)
 
 
-class _Asked:
+class _ApiPolicy:
     timed = True
 
     def __init__(self, scope: Scope, service: Service, rates: Rates) -> None:
@@ -111,7 +111,7 @@ class _Asked:
         self._state = scope.setdefault("state", {})
         self._state["request_id"] = self._request_id
         self._state["principal"] = Principal("nobody", frozenset())
-        self._service.metrics.began()
+        self._service.metrics.begin()
 
     def admit(self) -> None:
         scope = self._scope

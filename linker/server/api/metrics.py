@@ -45,9 +45,9 @@ class ServerMetrics:
         start = "When a worker started, in seconds since 1970."
         self._started = gauge("linker_start_time_seconds", start, multiprocess_mode="livemin")
         self._started.set(time.time())
-        self._looked = -math.inf
+        self._last_look = -math.inf
 
-    def began(self) -> None:
+    def begin(self) -> None:
         """Count a request as in progress until `request` is called for it."""
         self._running.inc()
 
@@ -58,7 +58,7 @@ class ServerMetrics:
         self._requests.labels(route, method, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
-    def searched(self, index: str, texts: int, degraded: bool) -> None:
+    def count_search(self, index: str, texts: int, degraded: bool) -> None:
         """Count a completed search for this many texts."""
         self._queries.labels(index).inc(texts)
         if degraded:
@@ -67,9 +67,9 @@ class ServerMetrics:
     def is_due(self) -> bool:
         """Return whether gauges that other workers read are over a second old; if so, the caller must set them now."""
         now = time.monotonic()
-        is_due = SHARED in os.environ and now - self._looked > 1
+        is_due = SHARED in os.environ and now - self._last_look > 1
         if is_due:
-            self._looked = now
+            self._last_look = now
         return is_due
 
     def look(self, pending: int, indexes: Mapping[str, tuple[int, int]]) -> None:

@@ -60,13 +60,13 @@ class FairPool:
         self._queues: OrderedDict[str, deque[_Call]] = (
             OrderedDict()
         )  # the most recently served owner is at the end
-        self._held: Counter[str] = Counter()  # number of running or waiting calls per owner
+        self._counts: Counter[str] = Counter()  # number of running or waiting calls per owner
         self._running: Counter[str] = Counter()
 
     @property
     def pending(self) -> int:
         """The number of calls running or waiting."""
-        return self._held.total()
+        return self._counts.total()
 
     async def run(self, call: Callable[[], T]) -> T:
         """Run `call` in a thread and return its result. Raises BusyError if too many of its owner's calls wait.
@@ -74,9 +74,9 @@ class FairPool:
         If the caller gives up, a call that has begun still runs to its end, and counts until then.
         """
         one = Waiting[Callable[[], T], T](call)
-        if self._held[one.owner] >= self._threads + self.waiting:
+        if self._counts[one.owner] >= self._threads + self.waiting:
             raise BusyError("too many requests are waiting: try again later")
-        self._held[one.owner] += 1
+        self._counts[one.owner] += 1
         self._queues.setdefault(one.owner, deque()).append(one)
         self._begin()
         return await one.future
@@ -99,9 +99,9 @@ class FairPool:
                 continue
             self._running[owner] += 1
             inner = asyncio.get_running_loop().run_in_executor(self._executor, one.work)
-            inner.add_done_callback(functools.partial(self._ended, one))
+            inner.add_done_callback(functools.partial(self._finish, one))
 
-    def _ended(self, one: _Call, inner: asyncio.Future[Any]) -> None:
+    def _finish(self, one: _Call, inner: asyncio.Future[Any]) -> None:
         self._running[one.owner] -= 1
         self._release(one)
         # retrieve the error even if nobody waits for it: otherwise asyncio would log it
@@ -115,8 +115,8 @@ class FairPool:
         self._begin()
 
     def _release(self, one: _Call) -> None:
-        self._held[one.owner] -= 1
-        for counts in (self._held, self._running):
+        self._counts[one.owner] -= 1
+        for counts in (self._counts, self._running):
             if not counts[one.owner]:
                 del counts[one.owner]
 

@@ -40,7 +40,7 @@ PART, CALIBRATED_PART = 16, 200
 
 
 class Served:
-    """One index, by its name in requests; `pool` has the threads of its small calls, `heavy` those of the long ones."""
+    """One index, by its name in requests; `pool` runs its short calls in threads, and `heavy` its long ones."""
 
     def __init__(self, name: str, engine: Engine, pool: FairPool, heavy: FairPool) -> None:
         self.name, self.engine, self.pool, self.heavy = name, engine, pool, heavy
@@ -77,8 +77,8 @@ class Served:
         # For a calibrated index, drift is reported per part; with a ranker, P(link) is relative to all texts of a
         # part.
         stored = self.engine.collection.manifest.search
-        told = stored.get("calibration") or stored.get("ranker") or options.reranker
-        size = -(-len(texts) // -(-len(texts) // CALIBRATED_PART)) if told and texts else PART
+        has_probabilities = stored.get("calibration") or stored.get("ranker") or options.reranker
+        size = -(-len(texts) // -(-len(texts) // CALIBRATED_PART)) if has_probabilities and texts else PART
         return joined(await self.each(lambda part: self.search_now(part, options), texts, size))
 
     async def each(
@@ -139,19 +139,19 @@ class Service:
         self.administering = asyncio.Lock()  # indexes are created and deleted one after another
         self._open(config.indexes())
 
-    def _open(self, found: Mapping[str, Path]) -> None:
+    def _open(self, directories: Mapping[str, Path]) -> None:
         """Open new indexes and refresh the others; if one cannot be opened, the set of indexes does not change."""
         opened: dict[str, Served] = {}
-        for name, directory in found.items():
+        for name, directory in directories.items():
             known = self.indexes.get(name)
             if known is not None and known.engine.directory == directory:
                 known.engine.refresh()
                 opened[name] = known
             else:
                 opened[name] = Served(name, self.shelf.engine(directory), self.pool, self.heavy)
-        gone = [served for name, served in self.indexes.items() if opened.get(name) is not served]
+        removed = [served for name, served in self.indexes.items() if opened.get(name) is not served]
         self.indexes = dict(sorted(opened.items()))
-        for served in gone:
+        for served in removed:
             self.shelf.close_index(served.engine.directory)
 
     def serve(self, name: str, directory: Path) -> Served:
@@ -220,22 +220,16 @@ class Service:
 
     def served(self, name: str | None) -> Served:
         """Return an index by its name, which may be omitted if there is only one. Raises ProblemError (404, 400)."""
-        if name is None:
-            if len(self.indexes) == 1:
-                return next(iter(self.indexes.values()))
-            which = (
-                f"name an index: one of {', '.join(self.indexes)}"
-                if self.indexes
-                else "there is no index yet"
-            )
-            raise ProblemError(400, which, "index-missing")
-        try:
+        if name is None and len(self.indexes) == 1:
+            (name,) = self.indexes
+        if name is not None and name in self.indexes:
             return self.indexes[name]
-        except KeyError:
-            known = ", ".join(self.indexes)
-            raise ProblemError(
-                404, f"there is no index {name!r}: choose one of {known}", "unknown-index"
-            ) from None
+        known = f"choose one of {', '.join(self.indexes)}"
+        if not self.indexes:
+            known = "create one, or send the server SIGHUP if one was made meanwhile"
+        if name is None:
+            raise ProblemError(400, f"the request names no index: {known}", "index-missing")
+        raise ProblemError(404, f"there is no index {name!r}: {known}", "unknown-index")
 
     def close(self) -> None:
         """End the jobs and threads, and close the indexes."""

@@ -78,7 +78,7 @@ class Workers:
             elif info.si_signo == READY and info.si_pid in self._alive:
                 self._alive[info.si_pid] = True
             else:
-                ended = self._reaped()
+                ended = self._reap()
                 if not was_ready and ended:
                     return 1
                 for pid in ended:
@@ -127,7 +127,7 @@ class Workers:
         os.read(self._pipe[0], 1)  # nobody writes to the pipe: this returns when the supervisor is gone
         os.kill(os.getpid(), signal.SIGTERM)
 
-    def _reaped(self) -> dict[int, bool]:
+    def _reap(self) -> dict[int, bool]:
         """Reap the workers that have ended; return by process id whether each had been ready."""
         ended = {pid: r for pid, r in self._alive.items() if os.waitpid(pid, os.WNOHANG)[0]}
         for pid in ended:
@@ -144,7 +144,7 @@ class Workers:
         deadline = time.monotonic() + self._grace + MARGIN
         while self._alive and (left := deadline - time.monotonic()) > 0:
             signal.sigtimedwait({signal.SIGCHLD}, min(left, 0.2))
-            self._reaped()
+            self._reap()
         self._send(signal.SIGKILL)
         for pid in list(self._alive):
             os.waitpid(pid, 0)

@@ -72,10 +72,10 @@ class Access:
         self._path: Path | None = None
         self._page = False
         self._key = secrets.token_bytes(32) if tokens else b"linker: everybody is let in"
-        self._ended: dict[str, int] = {}  # by id of a signed-out session: a time by which it has expired
+        self._expiries: dict[str, int] = {}  # by id of a signed-out session: a time by which it has expired
         self._lock = threading.Lock()
         self._one, self._all = Rates(*TRIES), Rates(*TRIES_OF_ALL)
-        self._seen: OrderedDict[tuple[str, bytes], None] = OrderedDict()
+        self._known_pairs: OrderedDict[tuple[str, bytes], None] = OrderedDict()
         if file is not None:
             self._load(file)
 
@@ -108,17 +108,17 @@ class Access:
         digest = digest_of(token)
         found = self.tokens.holder(digest) if self.tokens else None
         with self._lock:
-            if found is not None and (address, digest) in self._seen:
-                self._seen.move_to_end((address, digest))
+            if found is not None and (address, digest) in self._known_pairs:
+                self._known_pairs.move_to_end((address, digest))
                 return found
             if wait := self._one.wait(address) or self._all.wait(""):
                 raise RefusedError("too-many-requests", retry=wait, seconds=wait)
             if found is not None:
                 self._one.give_back(address)
                 self._all.give_back("")
-                self._seen[address, digest] = None
-                if len(self._seen) > REMEMBERED:
-                    self._seen.popitem(last=False)
+                self._known_pairs[address, digest] = None
+                if len(self._known_pairs) > REMEMBERED:
+                    self._known_pairs.popitem(last=False)
         return found
 
     def signed(self, id_: str, token: str = "") -> str:
@@ -133,7 +133,7 @@ class Access:
         if len(parts) != 3 or not is_same(signature, self.mac(body)) or not parts[1].isdecimal():
             return None
         id_, began, mark = parts
-        if not 0 <= time.time() - int(began) < LIFETIME or id_ in self._ended:
+        if not 0 <= time.time() - int(began) < LIFETIME or id_ in self._expiries:
             return None
         if self.tokens is None or mark == "out":
             return id_, self.tokens is None
@@ -143,11 +143,11 @@ class Access:
     def end(self, id_: str) -> None:
         """End a session permanently, so that copies of its cookie are refused too."""
         with self._lock:
-            self._ended[id_] = int(time.time()) + LIFETIME
+            self._expiries[id_] = int(time.time()) + LIFETIME
             if self._file is not None:
                 with contextlib.suppress(OSError), self._file.open("a", encoding="ascii") as file:
                     # if the disk is full, the session is ended only until a restart
-                    file.write(f"{id_} {self._ended[id_]}\n")
+                    file.write(f"{id_} {self._expiries[id_]}\n")
                     file.flush()
                     os.fsync(file.fileno())
 
@@ -165,7 +165,7 @@ class Access:
             mode = stat.S_IMODE(file.stat().st_mode)
             key, *ended = nonempty_lines(file)
             self._key = bytes.fromhex(key)
-            self._ended = {id_: int(until) for id_, until in (line.split() for line in ended)}
+            self._expiries = {id_: int(until) for id_, until in (line.split() for line in ended)}
         except OSError:  # the token file may be in a folder where only a service manager can write
             self._file = None
             return
@@ -173,7 +173,7 @@ class Access:
             raise InputError(f"{file} is damaged: delete it (everybody must then sign in again)") from None
         if mode & 0o077:
             raise InputError(f"{file} can be read by others (mode {mode:03o}): run `chmod 600 {file}`")
-        self._ended = {id_: until for id_, until in self._ended.items() if until > time.time()}
+        self._expiries = {id_: until for id_, until in self._expiries.items() if until > time.time()}
 
 
 def is_same(given: str, expected: str) -> bool:

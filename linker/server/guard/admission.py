@@ -137,21 +137,21 @@ def bounded(scope: Scope, receive: Receive, bounds: Bounds) -> Receive:
     length = Headers(scope=scope).get("content-length", "0")
     if not (length.isascii() and length.isdecimal()) or len(length) > 18 or int(length) > bounds.size:
         raise RefusedError("too-large")
-    taken, ended, begun = 0, False, time.monotonic()
+    size, ended, begun = 0, False, time.monotonic()
 
     async def receive_bounded() -> Message:
-        nonlocal taken, ended
+        nonlocal size, ended
         if ended:  # after the body, `receive` waits for the client to disconnect
             return await receive()
-        left = bounds.idle if bounds.seconds is None else begun + bounds.seconds - time.monotonic()
+        remaining = bounds.idle if bounds.seconds is None else begun + bounds.seconds - time.monotonic()
         try:
-            async with asyncio.timeout(min(left, bounds.idle)):
+            async with asyncio.timeout(min(remaining, bounds.idle)):
                 received = await receive()
         except TimeoutError:
             raise RefusedError("slow-body") from None
-        taken += len(received.get("body", b""))
+        size += len(received.get("body", b""))
         ended = not received.get("more_body", False)
-        if taken > bounds.size:
+        if size > bounds.size:
             raise RefusedError("too-large")
         return received
 

@@ -19,7 +19,7 @@ HEADERS = {
 }
 
 
-class Asked(Protocol):
+class RequestPolicy(Protocol):
     """How the page or the API treats one request.
 
     `idle`: seconds in which a client must read the next chunk of the response. `timed`: the response, too, must be
@@ -46,10 +46,10 @@ class Asked(Protocol):
 
 
 class Gate:
-    """The layer around an application; `asked(scope)` returns the page's or the API's treatment of a request."""
+    """The layer around an application; `policies(scope)` returns the policy for a request."""
 
-    def __init__(self, app: ASGIApp, config: ServeConfig, asked: Callable[[Scope], Asked]) -> None:
-        self._app, self._asked = app, asked
+    def __init__(self, app: ASGIApp, config: ServeConfig, policies: Callable[[Scope], RequestPolicy]) -> None:
+        self._app, self._policies = app, policies
         self._admission = Admission(config.hosts, proxied=bool(config.proxy_header))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -58,34 +58,34 @@ class Gate:
             return await self._app(scope, receive, send)
         if scope["type"] != "http":  # there are no WebSockets
             return await send({"type": "websocket.close", "code": 1000})
-        asked = self._asked(scope)
-        sent = _Sent(send, asked)
+        policy = self._policies(scope)
+        sender = _Sender(send, policy)
         try:
             self._admission.check(scope)
-            answer = asked.admit() or self._app
-            bounds = asked.bounds()
-            async with asyncio.timeout(bounds.seconds if asked.timed else None):
-                await answer(scope, bounded(scope, receive, bounds), sent)
+            answer = policy.admit() or self._app
+            bounds = policy.bounds()
+            async with asyncio.timeout(bounds.seconds if policy.timed else None):
+                await answer(scope, bounded(scope, receive, bounds), sender)
         except (Exception, asyncio.CancelledError) as e:
-            refusal = asked.refusal(e)
-            if refusal and not sent.status:
-                await refusal(scope, receive, sent)
+            refusal = policy.refusal(e)
+            if refusal and not sender.status:
+                await refusal(scope, receive, sender)
             if refusal is None or isinstance(e, asyncio.CancelledError):
                 raise
         finally:
-            asked.ended(sent.status)
+            policy.ended(sender.status)
         return None
 
 
-class _Sent:
+class _Sender:
     """Wrap `send`: add the headers common to all responses, and record the status."""
 
-    def __init__(self, send: Send, asked: Asked) -> None:
-        self._send, self._asked = patient(send, asked.idle), asked
+    def __init__(self, send: Send, policy: RequestPolicy) -> None:
+        self._send, self._policy = patient(send, policy.idle), policy
         self.status = 0
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            self._asked.dress(MutableHeaders(scope=message))
+            self._policy.dress(MutableHeaders(scope=message))
         await self._send(message)

@@ -17,7 +17,7 @@ from linker.crosslingual.regrouping import grouped
 from linker.crosslingual.sides import judged_between, side_of
 from linker.engine.groups import Groups
 from linker.review.grouped import Grouped, Item, Story, save
-from linker.server.jobs.linking import given
+from linker.server.jobs.linking import path_of
 
 # Lower-case names of fields for a document's language and source; if the source is an address, its host is used.
 LANGUAGE = ("language", "lang")
@@ -33,25 +33,25 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     Raises InputError if an option lacks a required input, IndexesError if an index cannot be read.
     """
     judged = {
-        (one.strip(), other.strip()): together
-        for name, together in (("same", True), ("different", False))
+        (one.strip(), other.strip()): is_same
+        for name, is_same in (("same", True), ("different", False))
         for one, other in spec[name]
     }
     with tempfile.TemporaryDirectory(prefix="linker-") as temporary, listening(tell):
-        corpus = side_of(given(spec, "corpus", Path(temporary) / "corpus.jsonl"), None, None)
+        corpus = side_of(path_of(spec, "corpus", Path(temporary) / "corpus.jsonl"), None, None)
         known = judged_between("same, different", judged, corpus.documents) if judged else {}
         out = Path(spec["out"]) if "out" in spec else None
-        found = grouped(corpus, known, days=spec["days"], precision=spec["precision"], next_to=out).groups
+        groups = grouped(corpus, known, days=spec["days"], precision=spec["precision"], next_to=out).groups
     if out and corpus.engine:
         generation = corpus.engine.collection.manifest.generation
-        stories = stories_of(found, corpus.documents, frozenset(spec["keep"]))
-        made = Grouped(generation, len(found.members), uuid4().hex, stories, found.strata)
+        stories = stories_of(groups, corpus.documents, frozenset(spec["keep"]))
+        made = Grouped(generation, len(groups.members), uuid4().hex, stories, groups.strata)
         save(out, made)
-        return {"groups": len(found)}
+        return {"groups": len(groups)}
     return {
-        "members": [dataclasses.asdict(member) for member in found.members],
-        "groups": [dataclasses.asdict(group) for group in found.groups],
-        "promise": dataclasses.asdict(found.promise) if found.promise else None,
+        "members": [dataclasses.asdict(member) for member in groups.members],
+        "groups": [dataclasses.asdict(group) for group in groups.groups],
+        "promise": dataclasses.asdict(groups.promise) if groups.promise else None,
     }
 
 

@@ -108,15 +108,15 @@ class Job:
                     finished = self._take(orjson.loads(line)) or finished
             self._end(finished, child.wait())
 
-    def _take(self, told: Mapping[str, Any]) -> bool:
+    def _take(self, report: Mapping[str, Any]) -> bool:
         """Process a line from the child; return whether it ends a successful run."""
-        if "what" in told:
-            if told["what"] != self._step.what:
+        if "what" in report:
+            if report["what"] != self._step.what:
                 self._begun = time.monotonic()
-            self._step = Step(told["what"], told["done"], told["total"])
-        self.error = Reason.of(told["error"]) if "error" in told else self.error
-        self.result = told.get("result", self.result)
-        return "result" in told
+            self._step = Step(report["what"], report["done"], report["total"])
+        self.error = Reason.of(report["error"]) if "error" in report else self.error
+        self.result = report.get("result", self.result)
+        return "result" in report
 
     def _end(self, finished: bool, status: int) -> None:
         if finished:  # true even if a cancellation came too late: the result is kept

@@ -27,8 +27,8 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     required input, IndexesError if an index cannot be read.
     """
     with tempfile.TemporaryDirectory(prefix="linker-") as folder:
-        place = Path(folder)
-        source, target = (given(spec, name, place / f"{name}.jsonl") for name in ("source", "target"))
+        home = Path(folder)
+        source, target = (path_of(spec, name, home / f"{name}.jsonl") for name in ("source", "target"))
         codes = [spec[name].get("language") for name in ("source", "target")]
         known = [(one.strip(), other.strip()) for one, other in spec.get("links", ())]
         words = "".join(f"{_word(one)}\t{_word(other)}\n" for one, other in spec.get("dictionary", ()))
@@ -36,30 +36,30 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
             source,
             target,
             languages="-".join(codes) if all(codes) else None,
-            dictionary=[_written(place / "dictionary.tsv", words.encode())] if words else (),
+            dictionary=[_write(home / "dictionary.tsv", words.encode())] if words else (),
             links=spec.get("cardinality"),
             **{name: spec[name] for name in OPTIONS if name in spec},
         )
         with listening(tell):
             sides = sides_of(options)
             pairs = links_between("links", known, *(side.documents for side in sides)) if known else []
-            found = link_sides(*sides, pairs, options).links
+            linking = link_sides(*sides, pairs, options).links
     links = []
-    for id_, of in found.run.items():
+    for id_, of in linking.run.items():
         record: dict[str, Any] = {"source": id_, "targets": [{"id": t, "score": s} for t, s in of.items()]}
-        if id_ in found.copies:
-            record["near_copies"] = list(found.copies[id_])
+        if id_ in linking.copies:
+            record["near_copies"] = list(linking.copies[id_])
         links.append(record)
     return {
-        "method": found.method,
-        "languages": found.metadata["languages"],
-        "texts": [found.texts, found.targets],
+        "method": linking.method,
+        "languages": linking.metadata["languages"],
+        "texts": [linking.texts, linking.targets],
         "links": links,
-        "no_match": dict(found.none),
+        "no_match": dict(linking.none),
     }
 
 
-def given(spec: Mapping[str, Any], name: str, path: Path) -> Path:
+def path_of(spec: Mapping[str, Any], name: str, path: Path) -> Path:
     """Return the path of the collection `name`: its index or, if its documents are filtered or in the request, `path`,
     to which they are written.
 
@@ -79,13 +79,13 @@ def given(spec: Mapping[str, Any], name: str, path: Path) -> Path:
             raise InputError(f"two documents in {name} have the same id: ids must be unique")
     if not texts:
         raise InputError(f"{name} has no documents: send some, or change its filter")
-    return _written(path, b"".join(orjson.dumps(text) + b"\n" for text in texts))
+    return _write(path, b"".join(orjson.dumps(text) + b"\n" for text in texts))
 
 
 def _word(text: str) -> str:
     return " ".join(text.split())
 
 
-def _written(path: Path, content: bytes) -> Path:
+def _write(path: Path, content: bytes) -> Path:
     path.write_bytes(content)
     return path

@@ -31,7 +31,7 @@ SPARE = 10  # extra candidates, since a filter may exclude some
 BATCH = 64  # rows searched at a time
 SEARCHING = "finding candidates"
 
-Found = dict[str, tuple[Match, ...]]
+Candidates = dict[str, tuple[Match, ...]]
 
 
 def specification(project: Project, ledger: Ledger) -> dict[str, Any]:
@@ -59,14 +59,14 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
         marked = stamp(seeds, settings.where, engine.collection.manifest.generation)
         calibration = _calibration(engine)
         if calibration is not None:
-            found = _searched(engine, seeds, tell)
-            held, right = calibration.held.tolist(), calibration.right.tolist()
-            matches = Matches(marked, found, 0, tuple(held), tuple(right))
+            candidates = _search(engine, seeds, tell)
+            probabilities, right = calibration.held.tolist(), calibration.right.tolist()
+            matches = Matches(marked, candidates, 0, tuple(probabilities), tuple(right))
         else:
             links = [(seed, id_) for seed, id_ in spec["links"] if id_ in engine]
-            found = _together(engine, seeds, links)
-            matches = Matches(marked, found, len({seed for seed, _ in links}))
-    save(Path(spec["out"]), dataclasses.replace(matches, rows=_inside(matches.rows, population)))
+            candidates = _decide(engine, seeds, links)
+            matches = Matches(marked, candidates, len({seed for seed, _ in links}))
+    save(Path(spec["out"]), dataclasses.replace(matches, rows=_restrict(matches.rows, population)))
     return {"rows": len(seeds)}
 
 
@@ -78,9 +78,9 @@ def _calibration(engine: Engine) -> Calibration | None:
         return None
 
 
-def _searched(engine: Engine, seeds: Sequence[Seed], tell: Progress) -> Found:
+def _search(engine: Engine, seeds: Sequence[Seed], tell: Progress) -> Candidates:
     """Return the hits of the index's own search, with P(link) by its calibration."""
-    found: Found = {}
+    candidates: Candidates = {}
     for start in range(0, len(seeds), BATCH):
         part = seeds[start : start + BATCH]
         answer = engine.search([seed.full_text for seed in part], KEPT + SPARE, stored_ranker=False)
@@ -88,33 +88,33 @@ def _searched(engine: Engine, seeds: Sequence[Seed], tell: Progress) -> Found:
             raise InputError(
                 "; ".join(answer.notes) or "the index gives no probabilities: calibrate it again"
             )
-        for seed, hits, said in zip(part, answer.hits, answer.probabilities, strict=True):
-            found[seed.id] = _matches(hits.ids, said.tolist())
+        for seed, hits, probabilities in zip(part, answer.hits, answer.probabilities, strict=True):
+            candidates[seed.id] = _matches(hits.ids, probabilities.tolist())
         tell(SEARCHING, start + len(part), len(seeds))
-    return found
+    return candidates
 
 
-def _together(engine: Engine, seeds: Sequence[Seed], links: Sequence[tuple[str, str]]) -> Found:
+def _decide(engine: Engine, seeds: Sequence[Seed], links: Sequence[tuple[str, str]]) -> Candidates:
     """Return the candidates of all rows; rows with a known match are decided alone, the others together."""
     documents = {seed.id: Document(seed.id, seed.text, seed.title) for seed in seeds}
     source = Side(Path(), documents, UNKNOWN)
     linked = list(dict.fromkeys(seed for seed, _ in links))
-    left = [seed.id for seed in seeds if seed.id not in set(linked)]
-    if not left:  # nothing to decide together: each row is decided alone
-        left, linked, links = linked, [], []
-    lists, known, _ = candidate_lists(engine, source, left, links, 0)
-    found = _ranked(engine, left, lists, known)
-    return found | _ranked(engine, linked, known.lists, None) if known else found
+    unlinked = [seed.id for seed in seeds if seed.id not in set(linked)]
+    if not unlinked:  # nothing to decide together: each row is decided alone
+        unlinked, linked, links = linked, [], []
+    lists, known, _ = candidate_lists(engine, source, unlinked, links, 0)
+    candidates = _rank(engine, unlinked, lists, known)
+    return candidates | _rank(engine, linked, known.lists, None) if known else candidates
 
 
-def _ranked(engine: Engine, names: Sequence[str], lists: Lists, known: Known | None) -> Found:
+def _rank(engine: Engine, names: Sequence[str], lists: Lists, known: Known | None) -> Candidates:
     ids = engine.collection.rows.ids
     best = ranked(lists, decide(lists, known), names, ids)
-    found = {}
+    candidates = {}
     for name, rows, scores in zip(names, best.targets, best.scores, strict=True):
-        kept = rows >= 0
-        found[name] = _matches([ids[row] for row in rows[kept].tolist()], scores[kept].tolist())
-    return found
+        valid = rows >= 0
+        candidates[name] = _matches([ids[row] for row in rows[valid].tolist()], scores[valid].tolist())
+    return candidates
 
 
 def _matches(ids: Iterable[str], probabilities: Iterable[float]) -> tuple[Match, ...]:
@@ -122,11 +122,11 @@ def _matches(ids: Iterable[str], probabilities: Iterable[float]) -> tuple[Match,
     return tuple(Match(id_, p) for id_, p in pairs[: KEPT + SPARE])
 
 
-def _inside(found: Mapping[str, Sequence[Match]], population: Population) -> Found:
-    pairs = [(seed, match) for seed, matches in found.items() for match in matches]
+def _restrict(candidates: Mapping[str, Sequence[Match]], population: Population) -> Candidates:
+    pairs = [(seed, match) for seed, matches in candidates.items() for match in matches]
     inside = population.holds([(seed, match.id) for seed, match in pairs])
-    kept: dict[str, list[Match]] = {seed: [] for seed in found}
+    remaining: dict[str, list[Match]] = {seed: [] for seed in candidates}
     for (seed, match), is_inside in zip(pairs, inside, strict=True):
-        if is_inside and len(kept[seed]) < KEPT:
-            kept[seed].append(match)
-    return {seed: tuple(matches) for seed, matches in kept.items()}
+        if is_inside and len(remaining[seed]) < KEPT:
+            remaining[seed].append(match)
+    return {seed: tuple(matches) for seed, matches in remaining.items()}

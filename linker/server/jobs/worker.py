@@ -43,21 +43,21 @@ def task(name: str) -> Task:
 
 def main(name: str) -> int:
     """Run the task and return the exit status: 1 for errors that the user can correct."""
-    told = os.fdopen(os.dup(1), "wb", buffering=0)
+    output = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # keep libraries' output out of the JSON lines
     os.nice(NICE)
     spec = orjson.loads(sys.stdin.buffer.readline())
     spec |= spec.pop("given", {})  # the part that a client of the API sent
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
-        result = task(name)(spec, _Teller(told.write))
+        result = task(name)(spec, _Teller(output.write))
     except (LinkerError, IndexesError, OSError) as e:
         reason = reason_of(e)
         if isinstance(e, OSError):
             reason = Reason(f"{e.filename or 'a file'}: {e.strerror}", reason.cause)
-        told.write(orjson.dumps({"error": reason.to_json()}) + b"\n")
+        output.write(orjson.dumps({"error": reason.to_json()}) + b"\n")
         return 1
-    told.write(orjson.dumps({"result": result}) + b"\n")
+    output.write(orjson.dumps({"result": result}) + b"\n")
     return 0
 
 

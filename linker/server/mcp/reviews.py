@@ -18,7 +18,7 @@ from linker.server.shelf import Opened, Shelf
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 # A review's progress, a reason to stop (empty while reading should continue), and the counts of each language.
-Reported = tuple[Progress, str, list[LanguageCount]]
+Report = tuple[Progress, str, list[LanguageCount]]
 
 
 class Indexes:
@@ -85,9 +85,9 @@ class Followed:
         self._engine, self._ledger, self._review = opened.engine, opened.ledger, opened.review
         self._lock = threading.Lock()
         self._entry = 0  # number of the last ledger entry that the review has processed
-        self._entry, self._seen = self._newest(), self._state()
+        self._entry, self._last_state = self._newest(), self._state()
 
-    def next(self, seeds: Sequence[Seed], reviewer: str) -> tuple[Candidate | None, Seed | None, Reported]:
+    def next(self, seeds: Sequence[Seed], reviewer: str) -> tuple[Candidate | None, Seed | None, Report]:
         """Return the document to judge, its seed, and the review's state.
 
         New `seeds` are added. Raises InputError if the review has other seeds, or none.
@@ -98,11 +98,11 @@ class Followed:
             candidate = self._review.next(reviewer)
             by_id = {seed.id: seed for seed in self._review.seeds}
             seed = by_id.get(candidate.seed) if candidate else None
-            return candidate, seed, self._reported(self._review.progress())
+            return candidate, seed, self._report(self._review.progress())
 
     def judge(
         self, id_: str, seed: str, verdict: Verdict, reviewer: str, note: str, tags: Sequence[str]
-    ) -> tuple[Candidate, Reported]:
+    ) -> tuple[Candidate, Report]:
         """Store a verdict and return the judgement and the review's state.
 
         A document that `next` did not give this reviewer counts as found by a search outside the queue. Raises
@@ -114,10 +114,10 @@ class Followed:
             progress = self._review.judge(candidate, verdict, reviewer, note, tags)
             # if there are more entries, another process has judged meanwhile, and the ledger must be read again
             if len(self._ledger.history(self._entry)) == 1:
-                self._entry, self._seen = self._newest(), self._state()
-            return candidate, self._reported(progress)
+                self._entry, self._last_state = self._newest(), self._state()
+            return candidate, self._report(progress)
 
-    def _reported(self, progress: Progress) -> Reported:
+    def _report(self, progress: Progress) -> Report:
         return progress, self._review.enough(), self._review.languages()
 
     def _candidate(self, id_: str, seed: str, reviewer: str) -> Candidate:
@@ -129,14 +129,12 @@ class Followed:
                 f"there is no seed {seed!r} in this review: choose one of {', '.join(names[:20])}"
             )
         if id_ not in self._engine:
-            raise InputError(
-                f"there is no document {id_!r} in {self._engine.directory.name}: nothing was stored"
-            )
-        asked = self._review.next(reviewer)
-        if asked is not None and asked.id == id_ and seed in ("", asked.seed):
-            return asked
-        beside = self._review.beside(id_)
-        return replace(beside, seed=seed) if seed else beside
+            raise InputError(f"there is no document {id_!r} in the index: nothing was stored")
+        current = self._review.next(reviewer)
+        if current is not None and current.id == id_ and seed in ("", current.seed):
+            return current
+        candidate = self._review.beside(id_)
+        return replace(candidate, seed=seed) if seed else candidate
 
     def _put(self, seeds: Sequence[Seed]) -> None:
         known = {seed.id: seed for seed in self._ledger.seeds}
@@ -154,9 +152,9 @@ class Followed:
         """Read the ledger again if another process, a new seed or a commit has changed the state."""
         self._engine.refresh()
         newest, now = self._newest(), self._state()
-        if (newest, now) != (self._entry, self._seen):
+        if (newest, now) != (self._entry, self._last_state):
             self._review.refresh()
-            self._entry, self._seen = newest, now
+            self._entry, self._last_state = newest, now
 
     def _newest(self) -> int:
         entries = self._ledger.history(self._entry)

@@ -81,11 +81,11 @@ def make_server(indexes: Indexes, reviewer: str = "mcp") -> MCPServer[object]:
         (tools.find, "Next document to judge", adds),
         (tools.judge, "Store a judgement", adds),
     ):
-        server.add_tool(_told(tool), title=title, annotations=hints)
+        server.add_tool(_with_errors(tool), title=title, annotations=hints)
     return server
 
 
-def _told(tool: Callable[P, R]) -> Callable[P, R]:
+def _with_errors(tool: Callable[P, R]) -> Callable[P, R]:
     """Wrap a tool so that the caller gets the text of errors that it can correct."""
 
     @functools.wraps(tool)
@@ -139,8 +139,8 @@ class Tools:
         """
         name, seeds = self._indexes.name(index), [_seed(text) for text in texts]
         engine = self._indexes.engine(name)
-        sent = [{"id": seed.id, "title": seed.title, "text": seed.text} for seed in seeds]
-        sides = {"source": {"documents": sent}, "target": {"index": str(engine.directory)}}
+        documents = [{"id": seed.id, "title": seed.title, "text": seed.text} for seed in seeds]
+        sides = {"source": {"documents": documents}, "target": {"index": str(engine.directory)}}
         result = linking.run({**sides, "k": k}, lambda what, done, total: None)
         linked = {one["source"]: one["targets"] for one in result["links"]}
         return LinkAnswer(

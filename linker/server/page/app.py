@@ -40,7 +40,7 @@ from linker.server.page import (
     setup,
     start,
 )
-from linker.server.page.guard import asked_by, check_form, protect
+from linker.server.page.guard import check_form, policy_factory, protect
 from linker.server.page.rendering import FOLDER, NOT_READY, address, message, page, translate
 from linker.server.page.reviews import NamelessError, NotReadyError
 from linker.server.shelf import Shelf
@@ -123,6 +123,6 @@ def create_app(config: ServeConfig, shelf: Shelf | None = None) -> FastAPI:
     for module in PAGES:
         app.include_router(module.router)
     app.mount("/static", StaticFiles(directory=FOLDER / "static"), name="static")
-    app.add_middleware(Gate, config=config, asked=asked_by(config))
+    app.add_middleware(Gate, config=config, policies=policy_factory(config))
     register(app)
     return app

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import tempfile
+import dataclasses
+import itertools
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form, Request, UploadFile
 from starlette.responses import Response
 
 from indexes.errors import reason_of
-from linker.base.errors import InputError, LinkerError
+from linker.base.errors import InputError
 from linker.evaluation.comparison import compare
 from linker.review.agreement import CONSENSUS, Agreement, agreement, decided, resolve
 from linker.review.curve import Point, points, scores
 from linker.review.interface import Verdict
+from linker.server.page.files import copies_of
 from linker.server.page.rendering import NAMES, go, message, page
 from linker.server.page.reviews import InReview, Reader, Short
 from linker.server.shelf import Opened
@@ -35,18 +36,19 @@ def show(request: Request, opened: InReview, first: str = "", second: str = "") 
 def _page(request: Request, opened: Opened, first: str = "", second: str = "", **values: Any) -> Response:
     people = [name for name in opened.ledger.reviewers if name != CONSENSUS]
     names = (first, second) if {first, second} <= set(people) and first != second else tuple(people[:2])
-    shown: dict[str, Any] = {
+    content: dict[str, Any] = {
         "people": people, "chosen": names, "agreed": None, "documents": {}, "table": None, "remarks": [],
         "pairs": opened.review.settings.unit == "pairs", "names": NAMES, "curve": _curve(opened), "error_at": "",
         "measures": MEASURES,
     }  # fmt: skip
     if len(names) == 2:
-        found = _agreement(opened, *names)
-        shown["agreed"] = found
-        ids = [c.first.id for c in found.conflicts[:SHOWN] if c.first.id in opened.engine]
-        shown["documents"] = {id_: opened.engine.document(id_) for id_ in ids}
+        content["agreed"] = agreed = _agreement(opened, *names)
+        ids = [c.first.id for c in agreed.conflicts[:SHOWN] if c.first.id in opened.engine]
+        content["documents"] = {id_: opened.engine.document(id_) for id_ in ids}
     error = values.pop("error", "")
-    return page(request, "compare.html", shown | values, project=opened.project, error=error)
+    return page(
+        request, "compare.html", content | values, project=opened.project, error=error, within="compare"
+    )
 
 
 def _agreement(opened: Opened, first: str, second: str) -> Agreement:
@@ -91,8 +93,8 @@ def decide(
     second: Short = "",
 ) -> Response:
     """Record the decision on a conflict; both judgements stay as they are."""
-    found = _agreement(opened, first, second)
-    conflict = next((c for c in found.conflicts if (c.first.id, c.first.seed) == (id, seed)), None)
+    agreed = _agreement(opened, first, second)
+    conflict = next((c for c in agreed.conflicts if (c.first.id, c.first.seed) == (id, seed)), None)
     if conflict is None:
         raise InputError(message("The reviewers agree on this document by now: there is nothing to decide."))
     resolve(opened.ledger, conflict, verdict, reader.reviewer)
@@ -109,25 +111,19 @@ def compare_runs(
     measures: Short = MEASURES,
 ) -> Response:
     """Compare two or more runs by judgements in a file, or by the decisions in this review."""
-    given = [run for run in runs if run.filename]
+    names = measures.replace(";", " ").split() or MEASURES.split()
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            paths = [_saved(run, Path(folder) / str(i)) for i, run in enumerate(given)]
-            judged = [_saved(file, Path(folder)) for file in qrels if file.filename]
+        with copies_of(runs) as paths, copies_of(itertools.islice(qrels, 1)) as judgements:
             if len(paths) < 2:
                 raise InputError(message("Choose two rankings or more."))
-            asked = [m for m in measures.replace(";", " ").split() if m] or MEASURES.split()
-            result = compare(judged[0] if judged else _qrels(opened), paths, asked)
-    except LinkerError as e:
+            comparison = compare(judgements[0] if judgements else _qrels(opened), paths, names)
+    except InputError as e:
         return _page(request, opened, error=reason_of(e), error_at="runs", measures=measures)
-    return _page(request, opened, table=result.rows, remarks=result.remarks(), measures=measures)
-
-
-def _saved(upload: UploadFile, folder: Path) -> Path:
-    folder.mkdir(exist_ok=True)
-    path = folder / (Path(upload.filename or "").name or "run")
-    path.write_bytes(upload.file.read())
-    return path
+    rows, remarks = comparison.rows, comparison.remarks()
+    for path in paths:  # the label of a run is its path if several have the same name in the sixth column
+        rows = tuple(dataclasses.replace(row, run=row.run.replace(str(path), path.name)) for row in rows)
+        remarks = [remark.replace(str(path), path.name) for remark in remarks]
+    return _page(request, opened, table=rows, remarks=remarks, measures=measures)
 
 
 def _qrels(opened: Opened) -> dict[str, dict[str, int]]:

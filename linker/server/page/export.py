@@ -47,7 +47,7 @@ COLUMNS = {
 }
 
 
-def sent(name: str, write: Callable[[Path], object]) -> FileResponse:
+def send(name: str, write: Callable[[Path], object]) -> FileResponse:
     """Return a response that sends the file written by `write(path)` as `name`, and then deletes it."""
     with tempfile.NamedTemporaryFile(suffix=Path(name).suffix, delete=False) as made:
         path = Path(made.name)
@@ -113,7 +113,7 @@ def download(
     if format not in FORMATS or (verdict and verdict not in VERDICTS):
         raise HTTPException(404)
     chosen: Collection[Verdict] | None = [v for v in VERDICTS if v == verdict] or None
-    return sent(
+    return send(
         f"{opened.project.key}.{format}",
         lambda path: export(opened.ledger, opened.engine, path, reviewer=reviewer or None, verdicts=chosen),
     )
@@ -132,7 +132,7 @@ def download_own(
     source, columns = own_table(opened.project, file)
     added = _added(request, opened, opened.project.about.get("roles", {}).get(file) == "articles")
     stem = file.removesuffix(".gz").rpartition(".")[0]
-    return sent(f"{stem}-{opened.project.key}.{format}", lambda path: write_own(source, columns, added, path))
+    return send(f"{stem}-{opened.project.key}.{format}", lambda path: write_own(source, columns, added, path))
 
 
 def _added(request: Request, opened: Opened, of_seeds: bool) -> Added:

@@ -1,15 +1,19 @@
-"""A file in the set-up form: its format, the roles of its columns, and the result of reading it accordingly."""
+"""Uploads: copies for the length of a request; files in the set-up form, with their formats, columns and trials."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Mapping, Sequence
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from starlette.datastructures import FormData
+from starlette.datastructures import FormData, UploadFile
 
 from indexes.errors import Reason, reason_of
 from linker.base.errors import InputError, LinkerError
@@ -37,6 +41,30 @@ FORMATS = (
     f"{ISO}|%d.%m.%Y|%d/%m/%Y|%d %B %Y|%d. %B %Y", f"{ISO}|%d.%m.%Y|%m/%d/%Y|%d %B %Y|%d. %B %Y",
 )  # fmt: skip
 DOUBTFUL = message("The encoding could not be detected: if letters look wrong, choose another one.")
+_UNSAFE = re.compile(r".*[/\\]|^\.+|\0")  # parts of a file name that would lead to another path
+
+
+@contextlib.contextmanager
+def copies_of(uploads: Iterable[UploadFile]) -> Iterator[list[Path]]:
+    """Yield the paths of copies of the uploads that have a name, and delete them at the end.
+
+    Raises InputError in place of a LinkerError raised meanwhile: its text has the uploads' names without their paths.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        paths = []
+        for number, upload in enumerate(upload for upload in uploads if upload.filename):
+            path = Path(folder, str(number), _UNSAFE.sub("", upload.filename or "")[-60:] or "file")
+            path.parent.mkdir()
+            with path.open("wb") as copy:
+                shutil.copyfileobj(upload.file, copy, 1 << 20)
+            paths.append(path)
+        try:
+            yield paths
+        except LinkerError as e:
+            reason = reason_of(e)
+            for path in paths:
+                reason = reason.replace(str(path), path.name)
+            raise InputError(reason) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +102,7 @@ class Upload:
     @property
     def shown(self) -> str:
         """How the rows shown in the form were read, to detect a change."""
-        return "|".join(_written(self.preview)) if self.preview else ""
+        return "|".join(_reading(self.preview)) if self.preview else ""
 
     @property
     def columns(self) -> Columns:
@@ -94,52 +122,52 @@ class Upload:
     def trial(self) -> Trial | None:
         """Return the result of reading the file by `columns`; None if a column is missing or nothing is readable."""
         try:
-            return _tried(self.path, self.columns, self.path.stat().st_mtime_ns) if self.preview else None
+            return _trial(self.path, self.columns, self.path.stat().st_mtime_ns) if self.preview else None
         except (LinkerError, OSError):
             return None
 
 
 @functools.lru_cache(maxsize=8)
-def _tried(path: Path, columns: Columns, _: int) -> Trial:
+def _trial(path: Path, columns: Columns, _: int) -> Trial:
     return trial(path, columns)
 
 
 def uploads_of(project: Project, form: FormData | None = None) -> list[Upload]:
-    """Return the files of a review that are not indexed yet, as shown in the form, the posts first."""
+    """Return the files of a review that are not indexed yet, as the form shows them, the posts first."""
     about = project.about
-    done, roles = set(about.get("indexed", ())), about.get("roles", {})
-    found = [
+    indexed, roles = about.get("indexed", ()) if project.ready else (), about.get("roles", {})
+    uploads = [
         _upload(path, roles.get(path.name, "posts"), form)
         for path in stored(project)
-        if path.name not in done
+        if path.name not in indexed
     ]
-    return sorted(found, key=lambda u: (list(ROLES).index(u.role), u.path.name))
+    return sorted(uploads, key=lambda u: (list(ROLES).index(u.role), u.path.name))
 
 
 def _upload(path: Path, role: str, form: FormData | None) -> Upload:
-    how, chosen, shown = dict[str, str](), dict[str, str](), ""
+    how, choice, reading = dict[str, str](), dict[str, str](), ""
     if form is not None:
         values = {
             what: str(form.get(f"{what}.{path.name}", "")).strip() for what in (*HOW, *ASKED, "date_format")
         }
-        role, shown = str(form.get(f"role.{path.name}", "")), str(form.get(f"shown.{path.name}", ""))
+        role, reading = str(form.get(f"role.{path.name}", "")), str(form.get(f"shown.{path.name}", ""))
         how = {what: values[what] for what in HOW}
-        chosen = {what: values[what] for what in (*ASKED, "date_format") if f"{what}.{path.name}" in form}
+        choice = {what: values[what] for what in (*ASKED, "date_format") if f"{what}.{path.name}" in form}
     role = role if role in ROLES else ""
     try:
-        seen, note = look(path, how)
+        view, note = look(path, how)
     except LinkerError as e:
         return Upload(path, role, problem=reason_of(e).replace(str(path), path.name))
-    if form is not None and shown != "|".join(_written(seen)):
-        return Upload(path, role, seen, note=note, is_other=True)
+    if form is not None and reading != "|".join(_reading(view)):
+        return Upload(path, role, view, note=note, is_other=True)
     known = {
-        what: value for what, value in chosen.items() if what == "date_format" or value in ("", *seen.columns)
+        what: value for what, value in choice.items() if what == "date_format" or value in ("", *view.columns)
     }
-    return Upload(path, role, seen, note=note, chosen=known)
+    return Upload(path, role, view, note=note, chosen=known)
 
 
-def _written(seen: Preview) -> tuple[str, ...]:
-    return tuple(str(getattr(seen, what) or "") for what in HOW)
+def _reading(table: Preview) -> tuple[str, ...]:
+    return tuple(str(getattr(table, what) or "") for what in HOW)
 
 
 def look(path: Path, how: Mapping[str, str] | None = None) -> tuple[Preview, str]:

@@ -54,10 +54,10 @@ def judge(
     what: What = "",
 ) -> Response:
     """Store whether two documents belong together."""
-    found = _asked(opened, grouping.needed(opened), what)
-    if found is None or (one, other) not in found.pairs:
+    sample = _sample(opened, grouping.needed(opened), what)
+    if sample is None or (one, other) not in sample.pairs:
         return _pair(request, opened, what, CHANGED)
-    if (one, other) not in found.answers:
+    if (one, other) not in sample.answers:
         ledger_of(opened).add(Judgement(one, other, verdict, reader.reviewer))
     return RedirectResponse(_here(request, opened, what), 303)
 
@@ -76,26 +76,26 @@ def _here(request: Request, opened: Opened, what: What) -> str:
     return f"{path}?what={what}" if what else path
 
 
-def _asked(opened: Opened, stories: EditedStories, what: What) -> PairSample | Missed | None:
+def _sample(opened: Opened, stories: EditedStories, what: What) -> PairSample | Missed | None:
     return grouping.missed_of(opened, stories) if what else grouping.check_of(opened, stories)
 
 
 def _pair(request: Request, opened: Opened, what: What, error: str = "") -> Response:
     stories = grouping.needed(opened)
-    found = _asked(opened, stories, what)
-    if found is None:
+    sample = _sample(opened, stories, what)
+    if sample is None:
         return go(request, "groups", opened.project)
     reviewer = request.state.session.reviewer
     skipped = [(j.seed, j.id) for j in ledger_of(opened).judgements(reviewer) if j.verdict == "skip"]
-    pair = found.following(skipped) if reviewer else None
+    pair = sample.following(skipped) if reviewer else None
     documents = [opened.engine.document(id_) for id_ in pair or () if id_ in opened.engine]
-    shown = [
+    pages = [
         (one, evidence(opened.engine.collection, other.full_text, one.text[:LONGEST]))
         for one, other in zip(documents, reversed(documents), strict=True)
     ]
-    least = found.threshold if isinstance(found, PairSample) else 0.0
+    least = sample.threshold if isinstance(sample, PairSample) else 0.0
     values = {
-        "asked": found, "what": what, "here": _here(request, opened, what), "pair": pair, "documents": shown,
+        "asked": sample, "what": what, "here": _here(request, opened, what), "pair": pair, "documents": pages,
         "longest": LONGEST, "kept": sum((s.probability or 0) >= least for s in stories.made.stories),
     }  # fmt: skip
     return page(request, "group_pairs.html", values, project=opened.project, error=error)

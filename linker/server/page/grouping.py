@@ -50,7 +50,7 @@ class View:
     start: int = 0
 
     def query(self, **more: object) -> str:
-        """Return the URL's query string, with the values in `more` replaced."""
+        """Return the choices as a URL's query string; values in `more` take precedence."""
         values: Mapping[str, object] = {"order": self.order, "look": self.look, "start": self.start} | more
         return urlencode({name: value for name, value in values.items() if value})
 
@@ -112,7 +112,7 @@ def last_edit(opened: Opened, reviewer: str) -> Judgement | None:
     return own[-1] if own else None
 
 
-def kept(opened: Opened) -> list[str]:
+def edited_ids(opened: Opened) -> list[str]:
     """Return the ids of documents in edits of groups: the next job keeps these documents even as groups of one."""
     edits = filter(is_edit, ledger_of(opened).judgements())
     return sorted({id_ for j in edits for id_ in (j.seed, j.id, *j.tags[1:])})
@@ -147,13 +147,13 @@ def members(opened: Opened, story: Story, items: Iterable[Item]) -> list[dict[st
     like = {
         id_: query_terms(index, _document(opened, id_).full_text) for id_ in (stands, next(texts, stands))
     }
-    found = []
+    entries = []
     for item in items:
         document = _document(opened, item.id)
         by = [*like.values()][-1] if item.id == stands else like[stands]
         shown = evidence(index, by, document.text, document.title)
-        found.append({"item": item, "evidence": shown.excerpt(LEAD)})
-    return found
+        entries.append({"item": item, "evidence": shown.excerpt(LEAD)})
+    return entries
 
 
 def _document(opened: Opened, id_: str) -> Document:
@@ -214,7 +214,7 @@ class AskedPairs:
 class PairSample(AskedPairs):
     """A sample of the `of` pairs within groups of probability `threshold` or more, to certify a precision.
 
-    `number`: how many samples have been drawn for these groups, which share one error probability.
+    `number`: how many samples have been drawn for these groups, this one included; they share one error probability.
     """
 
     precision: float

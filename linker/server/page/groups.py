@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +16,7 @@ from linker.review.exporting.rows import Cell
 from linker.review.grouped import APART, MOVED, TOGETHER, Story
 from linker.review.interface import Judgement
 from linker.server.page import grouping, running
-from linker.server.page.export import own_table, own_tables, sent
+from linker.server.page.export import own_table, own_tables, send
 from linker.server.page.grouping import PAGE, Look, Order, View, ledger_of
 from linker.server.page.rendering import go, message, page, translate
 from linker.server.page.reviews import InReview, Reader, Short
@@ -46,10 +47,12 @@ def make(request: Request, opened: InReview, days: Short = "") -> Response:
     try:
         most = float(days.replace(",", ".")) if days.strip() else None
     except ValueError:
-        return listing(request, opened, View(), message("Enter numbers, such as 90 or 300."))
+        most = math.nan
+    if most is not None and not 0 <= most < math.inf:
+        return listing(request, opened, View(), message("Enter a number of days, such as 30."))
     spec: dict[str, Any] = {"corpus": {"index": str(opened.project.index)}, "same": [], "different": []}
     spec |= {"days": most, "precision": None}
-    spec |= {"out": str(opened.project.groups), "keep": grouping.kept(opened)}
+    spec |= {"out": str(opened.project.groups), "keep": grouping.edited_ids(opened)}
     running.start(request, opened.project, "group", spec)
     return go(request, "job", opened.project, task="group")
 
@@ -99,7 +102,7 @@ def download(
             _write(opened, path, ["id", *names, "text"], cells)
 
     stem = file.removesuffix(".gz").rpartition(".")[0] or opened.project.key
-    return sent(f"{stem}-groups.{format}", write)
+    return send(f"{stem}-groups.{format}", write)
 
 
 @router.get("/one", name="group")
@@ -120,25 +123,26 @@ def change(
 ) -> Response:
     """Split a group at its weakest link, remove documents from it, or move them to another group."""
     stories = grouping.needed(opened)
-    here = stories.get(number)
-    if here is None:
+    group = stories.get(number)
+    if group is None:
         return listing(request, opened, View(), CHANGED)
-    inside = {item.id for item in here.items}
-    chosen = [*here.leaving] if what == "split" else [id_ for id_ in dict.fromkeys(ids) if id_ in inside]
-    if not chosen:
+    inside = {item.id for item in group.items}
+    leaving = [*group.leaving] if what == "split" else [id_ for id_ in dict.fromkeys(ids) if id_ in inside]
+    if not leaving:
         return _story(request, opened, number, error=message("Choose documents of the group first."))
     if what == "move":
-        there = stories.get(int(to)) if to.isdecimal() and len(to) < 10 else None
-        if there is None or there is here:
+        other = stories.get(int(to)) if to.isdecimal() and len(to) < 10 else None
+        if other is None or other is group:
             return _story(request, opened, number, error=message("Name the group to move them to."))
         edits = [
-            Judgement(there.representative, id_, "relevant", reader.reviewer, tags=(MOVED,)) for id_ in chosen
+            Judgement(other.representative, id_, "relevant", reader.reviewer, tags=(MOVED,))
+            for id_ in leaving
         ]
     else:
-        stays = _staying(here, chosen)
+        stays = _staying(group, leaving)
         if not stays:
             return _story(request, opened, number, error=message("One document must stay in the group."))
-        edits = [Judgement(stays, chosen[0], "not", reader.reviewer, tags=(APART, *chosen))]
+        edits = [Judgement(stays, leaving[0], "not", reader.reviewer, tags=(APART, *leaving))]
     ledger_of(opened).add_all(edits)
     return _group(request, opened, number)
 
@@ -146,10 +150,10 @@ def change(
 @router.post("/one/seeds", name="group_seeds")
 def seeds(request: Request, opened: InReview, reader: Reader, number: int) -> Response:
     """Add the distinct texts of a group as seeds, to find everything else about its story."""
-    here = grouping.needed(opened).get(number)
-    if here is None:
+    group = grouping.needed(opened).get(number)
+    if group is None:
         return listing(request, opened, View(), CHANGED)
-    ids = [item.id for item in here.items if item.near_copy_of is None and item.id in opened.engine]
+    ids = [item.id for item in group.items if item.near_copy_of is None and item.id in opened.engine]
     take(opened, map(opened.engine.document, ids))
     return go(request, "seeds", opened.project)
 
@@ -176,27 +180,27 @@ def listing(request: Request, opened: Opened, view: View, error: str = "") -> Re
             "missed": grouping.missed_of(opened, stories),
             "own": own_tables(opened.project),
         }  # fmt: skip
-    return page(request, "groups.html", values, project=opened.project, error=error)
+    return page(request, "groups.html", values, project=opened.project, error=error, within="groups")
 
 
 def _story(request: Request, opened: Opened, number: int, start: int = 0, error: str = "") -> Response:
     stories = grouping.needed(opened)
-    here = stories.get(number)
-    if here is None:
+    group = stories.get(number)
+    if group is None:
         raise HTTPException(404)
     numbers = [story.number for story in stories.listed]
     at = numbers.index(number) if number in numbers else -1
     weak = [
-        grouping.members(opened, here, [item for item in here.items if item.id == id_])
-        for id_ in (here.weakest or ())[:2]
+        grouping.members(opened, group, [item for item in group.items if item.id == id_])
+        for id_ in (group.weakest or ())[:2]
     ]
     values = {
-        "story": here, "row": grouping.as_row(opened, here), "start": start, "step": PAGE,
-        "members": grouping.members(opened, here, here.items[start : start + PAGE]), "last": _last(request, opened),
-        "weak": [found[0] for found in weak if found], "next": numbers[at + 1] if 0 <= at < len(numbers) - 1 else 0,
-        "previous": numbers[at - 1] if at > 0 else 0,
+        "story": group, "row": grouping.as_row(opened, group), "start": start, "step": PAGE,
+        "members": grouping.members(opened, group, group.items[start : start + PAGE]), "last": _last(request, opened),
+        "weak": [members[0] for members in weak if members], "previous": numbers[at - 1] if at > 0 else 0,
+        "next": numbers[at + 1] if 0 <= at < len(numbers) - 1 else 0,
         "others": [
-            (s.number, grouping.title_of(opened, s)) for s in stories.listed[: grouping.OFFERED] if s is not here
+            (s.number, grouping.title_of(opened, s)) for s in stories.listed[: grouping.OFFERED] if s is not group
         ],
     }  # fmt: skip
     return page(request, "group.html", values, project=opened.project, error=error)

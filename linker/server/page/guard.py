@@ -30,8 +30,8 @@ HEADERS: Mapping[str, str] = {
 }
 
 
-def asked_by(config: ServeConfig) -> Callable[[Scope], gate.Asked]:
-    """Return a factory of the page's `Asked`, which puts the `Session` in the request's state."""
+def policy_factory(config: ServeConfig) -> Callable[[Scope], gate.RequestPolicy]:
+    """Return a factory of the page's `RequestPolicy`, which puts the `Session` in the request's state."""
     return lambda scope: _PageRequest(scope, config)
 
 

@@ -12,7 +12,7 @@ from linker.review.interface import Candidate, JudgedMeanwhileError, Judgement, 
 from linker.review.learning.doubts import LEAST, looked
 from linker.review.session.together import made_together
 from linker.server.errors import MEANWHILE
-from linker.server.page.judging import beginning, group, saw, seed_of, seen, shown
+from linker.server.page.judging import beginning, decode_seen, document_view, encode_seen, group, seed_of
 from linker.server.page.matching import is_rows
 from linker.server.page.progress import doubts_of, is_due, stop_page
 from linker.server.page.rendering import address, go, is_swap, message, page, translate
@@ -38,8 +38,6 @@ def show(
 
     A review that looks for a match for each row shows the rows instead.
     """
-    if q := request.query_params.get("q"):  # an old link, from when Judge had a search of its own
-        return go(request, "search", opened.project, q=q)
     if not id and is_rows(opened):
         return go(request, "rows", opened.project)
     return _show(request, opened, id=id, seed=seed, whole=whole)
@@ -64,12 +62,12 @@ def judge(
     """
     review = opened.review
     _next(opened, reader)  # after a restart, this hands out the reader's open document again
-    named = tuple(dict.fromkeys(tag for part in tags.split(",") if (tag := " ".join(part.split()))))
+    labels = tuple(dict.fromkeys(tag for part in tags.split(",") if (tag := " ".join(part.split()))))
     others = group(opened, id) if copies and id in opened.engine else ()
     try:
         review.judge(
-            Candidate(seed, id, 0.0, phase="search"), verdict, reader.reviewer, note.strip(), named,
-            copies=others, holder=reader.id, seen=saw(opened, seen, seed),
+            Candidate(seed, id, 0.0, phase="search"), verdict, reader.reviewer, note.strip(), labels,
+            copies=others, holder=reader.id, seen=decode_seen(opened, seen, seed),
         )  # fmt: skip
     except JudgedMeanwhileError:
         return _show(request, opened, id=id, seed=seed, error=MEANWHILE)
@@ -163,7 +161,7 @@ def _show(
     error: str = "",
 ) -> Response:
     review, session = opened.review, request.state.session
-    here = address(request, "judge", project=opened.project.key)
+    path = address(request, "judge", project=opened.project.key)
     candidate, last = None, _last(opened, session.reviewer) if session.reviewer else None
     if session.reviewer and not (id or error) and undone is None and is_due(opened, review.progress()):
         return stop_page(request, opened, last)
@@ -171,19 +169,19 @@ def _show(
         candidate = review.named(id, seed) if id else _next(opened, session)
     progress = review.progress()
     standing = review.standing(candidate, session.reviewer) if candidate else None
-    own = standing if standing and standing.reviewer == session.reviewer else None
-    if id and own is None and candidate:
-        made = reversed(opened.ledger.judgements(session.reviewer))
-        own = next((j for j in made if j.id == id and _is_of(opened, j, candidate.seed)), None)
+    earlier = standing if standing and standing.reviewer == session.reviewer else None
+    if id and earlier is None and candidate:
+        judgements = reversed(opened.ledger.judgements(session.reviewer))
+        earlier = next((j for j in judgements if j.id == id and _is_of(opened, j, candidate.seed)), None)
     of = candidate.seed if candidate and review.settings.unit == "pairs" else ""
     values = {
-        "shown": shown(opened, candidate, whole=whole) if candidate else None, "earlier": undone or own,
-        "standing": standing, "seen": seen(standing.verdict, of) if standing else "", "named": bool(id),
+        "shown": document_view(opened, candidate, whole=whole) if candidate else None, "earlier": undone or earlier,
+        "standing": standing, "seen": encode_seen(standing.verdict, of) if standing else "", "named": bool(id),
         "elsewhere": 0 if candidate else review.elsewhere(session.id),
         "left": max(0, progress.population - progress.read - progress.skipped), "progress": progress,
         "enough": review.enough(), "settings": review.settings, "pairs": review.settings.unit == "pairs",
         "seeds": len(review.seeds), "criteria": str(opened.ledger.settings.get("criteria", "")), "last": last,
-        "notice": notice, "path": f"{request.url.path}?{request.url.query}" if id else here,
+        "notice": notice, "path": f"{request.url.path}?{request.url.query}" if id else path,
     }  # fmt: skip
     status = 409 if error else 0
     return page(request, "judge.html", values, project=opened.project, error=error, status=status)

@@ -64,25 +64,25 @@ def beginning(text: str, most: int) -> str:
     return flat if len(flat) <= most else flat[:most].rsplit(" ", 1)[0] + " …"
 
 
-def shown(opened: Opened, candidate: Candidate, *, whole: bool = False) -> Shown:
+def document_view(opened: Opened, candidate: Candidate, *, whole: bool = False) -> Shown:
     """Return the page's view of a candidate. Raises InputError if its document is not in the index."""
     if candidate.id not in opened.engine:
         text = f"the document {candidate.id!r} is not in this review: it may have been deleted"
         raise InputError(Reason(text, "gone"))
     document = opened.engine.document(candidate.id)
     number, seed = seed_of(opened, candidate.seed)
-    text = unwrapped(document.text if whole else document.text[:LONGEST])
-    beside = seed.full_text if seed else ""
-    found = evidence(opened.engine.collection, beside, text, document.title)
+    text = unwrap(document.text if whole else document.text[:LONGEST])
+    seed_text = seed.full_text if seed else ""
+    shared = evidence(opened.engine.collection, seed_text, text, document.title)
     return Shown(
         candidate,
-        found,
-        found.words[:WORDS],
+        shared,
+        shared.words[:WORDS],
         as_lines(document.metadata),
         len(document.text) - len(text),
         seed,
         number,
-        unwrapped(seed.text) if seed else "",
+        unwrap(seed.text) if seed else "",
         0 if candidate.phase == "search" else len(group(opened, candidate.id)),
         *opened.engine.foreign.reading(replace(document, text=text[:READ])),
     )
@@ -93,18 +93,18 @@ def as_lines(metadata: Mapping[str, Any]) -> dict[str, str]:
     return {name: line for name, value in metadata.items() if (line := ", ".join(filter_values(value)))}
 
 
-def unwrapped(text: str) -> str:
+def unwrap(text: str) -> str:
     """Return a text without the hard line breaks of a wrapped file (newswire, e-mail), of the same length.
 
     A line of more than 40 characters that does not end a sentence and continues in the next line counts as wrapped,
     but fewer than three such lines may be chance.
     """
-    found = [match.start() for match in WRAPPED.finditer(text)]
-    if len(found) < 3:
+    breaks = [match.start() for match in WRAPPED.finditer(text)]
+    if len(breaks) < 3:
         return text
     characters = list(text)
-    for place in found:
-        characters[place] = " "
+    for position in breaks:
+        characters[position] = " "
     return "".join(characters)
 
 
@@ -157,60 +157,60 @@ def offers(opened: Opened, ids: Sequence[str], reviewer: str, seed: str = "") ->
     """Return the choices for documents found by search, by id; `seed`: the seed to judge for, if known."""
     review = opened.review
     labels = {s.id: _label(number, s) for number, s in enumerate(review.seeds, start=1)}
-    said, first = _said(opened, reviewer), list(labels)[:LIKELIEST]
+    states, first = _states(opened, reviewer), list(labels)[:LIKELIEST]
     topic = review.settings.unit == "topic"  # in a topic, a verdict counts for all seeds
-    found = {}
+    by_id = {}
     for id_ in ids:
-        known = said.get(id_, {})
+        known = states.get(id_, {})
         likely = dict.fromkeys((seed, *known, *review.likeliest(id_, LIKELIEST), *first))
         allowed = [s for s in likely if s in labels and (s, id_) in review.population]
         seeds = tuple((s, labels[s]) for s in allowed[: 1 if topic else LIKELIEST])
         sure = seed in labels or len(labels) == 1 or topic
-        found[id_] = SeedOffer(
+        by_id[id_] = SeedOffer(
             seeds,
             seeds[0][0] if seeds and sure else "",
-            tuple((shown, labels.get(s, "") if len(labels) > 1 else "") for s, (_, shown) in known.items()),
-            tuple(seen(verdict, s) for s, (verdict, _) in known.items() if verdict != "skip"),
+            tuple((state, labels.get(s, "") if len(labels) > 1 else "") for s, (_, state) in known.items()),
+            tuple(encode_seen(verdict, s) for s, (verdict, _) in known.items() if verdict != "skip"),
             bool(seeds) or (not labels and ("", id_) in review.population),
         )
-    return found
+    return by_id
 
 
-def seen(verdict: str, seed: str) -> str:
+def encode_seen(verdict: str, seed: str) -> str:
     """Return a form's encoding of the verdict shown on its page."""
     return f"{verdict} {seed}"
 
 
-def saw(opened: Opened, given: Sequence[str], seed: str) -> str:
+def decode_seen(opened: Opened, verdicts: Sequence[str], seed: str) -> str:
     """Return the verdict that a form's reader saw on a document, for this seed, or an empty string."""
-    wanted = seed if opened.review.settings.unit == "pairs" else ""
-    return next((text.split(" ")[0] for text in given if text.partition(" ")[2] == wanted), "")
+    key = seed if opened.review.settings.unit == "pairs" else ""
+    return next((text.split(" ")[0] for text in verdicts if text.partition(" ")[2] == key), "")
 
 
 def verdicts(opened: Opened, reviewer: str) -> dict[str, str]:
     """Return the verdict on each document, "mixed" if reviewers, or seeds, differ."""
-    found = {
-        id_: {shown for _, shown in by_seed.values()} for id_, by_seed in _said(opened, reviewer).items()
+    states = {
+        id_: {state for _, state in by_seed.values()} for id_, by_seed in _states(opened, reviewer).items()
     }
-    return {id_: next(iter(shown)) if len(shown) == 1 else "mixed" for id_, shown in found.items()}
+    return {id_: next(iter(state)) if len(state) == 1 else "mixed" for id_, state in states.items()}
 
 
 def _label(number: int, seed: Seed) -> str:
     return f"{number}: {beginning(seed.title or seed.text, LABEL)}"
 
 
-def _said(opened: Opened, reviewer: str) -> dict[str, dict[str, tuple[Verdict, str]]]:
+def _states(opened: Opened, reviewer: str) -> dict[str, dict[str, tuple[Verdict, str]]]:
     """Return, by document and seed (empty in a topic), the verdict that counts, and that verdict or "mixed".
 
     If two reviewers judge everything blind, only this reviewer's own verdicts.
     """
     settings = opened.review.settings
-    found: dict[str, dict[str, tuple[Verdict, str]]] = {}
+    by_document: dict[str, dict[str, tuple[Verdict, str]]] = {}
     for judgement in opened.ledger.judgements(reviewer if settings.double else None):
-        by_seed = found.setdefault(judgement.id, {})
+        by_seed = by_document.setdefault(judgement.id, {})
         seed = judgement.seed if settings.unit == "pairs" else ""
-        _, shown = by_seed.get(seed, ("skip", "skip"))
+        _, state = by_seed.get(seed, ("skip", "skip"))
         if judgement.verdict != "skip" or seed not in by_seed:
-            is_same = shown in ("skip", judgement.verdict)
+            is_same = state in ("skip", judgement.verdict)
             by_seed[seed] = judgement.verdict, judgement.verdict if is_same else "mixed"
-    return found
+    return by_document

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -12,12 +11,13 @@ from starlette.responses import FileResponse, Response
 
 from indexes.errors import reason_of
 from indexes.interface import Document
-from linker.base.errors import InputError, LinkerError
+from linker.base.errors import InputError
 from linker.evaluation import write_run
 from linker.review.interface import Verdict
 from linker.review.links import ProposedLink, ProposedLinks, folder_of, make, make_of_pairs
 from linker.review.ownership import PAIRS
 from linker.review.project import Project
+from linker.server.page.files import copies_of
 from linker.server.page.rendering import go, message, page
 from linker.server.page.reviews import InProject, Reader, Short
 
@@ -45,16 +45,16 @@ def show(request: Request, project: InProject) -> Response:
 
 
 def _form(request: Request, project: Project, error: str = "") -> Response:
-    return page(request, "links.html", {"upload": True}, project=project, error=error)
+    return page(request, "links.html", {"upload": True}, project=project, error=error, within="links")
 
 
 def _links(project: Project) -> ProposedLinks:
     folder = folder_of(project)
-    return _opened(folder, (folder / PAIRS).stat().st_mtime_ns)
+    return _open(folder, (folder / PAIRS).stat().st_mtime_ns)
 
 
 @functools.lru_cache(maxsize=8)
-def _opened(folder: Path, changed: int) -> ProposedLinks:
+def _open(folder: Path, changed: int) -> ProposedLinks:
     return ProposedLinks(folder)
 
 
@@ -74,20 +74,14 @@ def upload(
 ) -> Response:
     """Accept a run and its pages, or uncertain links, which contain their pages."""
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            paths = []
-            for i, file in enumerate(file for file in (run, sources, targets) if file and file.filename):
-                name = Path(file.filename or "").name
-                path = Path(folder) / f"{i}-{name}"
-                path.write_bytes(file.file.read())
-                paths.append(path)
+        with copies_of(file for file in (run, sources, targets) if file) as paths:
             if len(paths) == 1 and paths[0].suffix == ".jsonl":
                 make_of_pairs(project, paths[0])
             elif len(paths) == 3:
                 make(project, *paths)
             else:
                 raise InputError(message("Choose the file of links and both collections."))
-    except LinkerError as e:
+    except InputError as e:
         return _form(request, project, reason_of(e))
     return go(request, "links", project)
 

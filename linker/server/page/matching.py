@@ -15,7 +15,7 @@ from linker.review.interface import Candidate, Judgement
 from linker.review.rows.accepting import LEVEL, Check, Offer, offer
 from linker.review.rows.kept import Match, Matches, load, stamp
 from linker.review.rows.states import Decided, Row, State, by_probability, known_links, states, table
-from linker.server.page.judging import LABEL, Shown, beginning, group, shown
+from linker.server.page.judging import LABEL, Shown, beginning, document_view, group
 from linker.server.page.rendering import message
 from linker.server.shelf import Opened
 
@@ -34,7 +34,7 @@ Text = Annotated[str, Query(max_length=2000)]
 
 @dataclass(frozen=True, slots=True)
 class RowsView:
-    """The reader's choices: the rows' state, band of probability and order, and the page of the list."""
+    """The reader's choices: the rows' state, band of probability and order, and the level of links to accept."""
 
     state: str = ""
     band: str = ""
@@ -42,12 +42,12 @@ class RowsView:
     level: float = LEVEL
 
     def query(self, **more: object) -> str:
-        """Return the URL's query string, with the values in `more` replaced."""
+        """Return the choices as a URL's query string; values in `more` take precedence."""
         values = dataclasses.asdict(self) | more
         plain = {name: value for name, value in values.items() if value not in ("", None, LEVEL)}
         return urlencode(plain)
 
-    def chosen(self, rows: Sequence[Row]) -> list[Row]:
+    def select(self, rows: Sequence[Row]) -> list[Row]:
         """Return the rows that match these choices, in the chosen order."""
         low, high = BANDS.get(self.band, (-1.0, 2.0))
         found = [row for row in rows if self.state in ("", row.state) and low <= row.probability < high]
@@ -57,7 +57,7 @@ class RowsView:
 def view_of(
     state: Wanted = "", band: Text = "", order: Text = "", level: Annotated[float, Query()] = LEVEL
 ) -> RowsView:
-    """Return the choices in a request's query; invalid ones are ignored."""
+    """Return the choices in a request's query; an unknown band or order is ignored."""
     return RowsView(state, band if band in BANDS else "", "file" if order == "file" else "", level)
 
 
@@ -78,7 +78,7 @@ def is_rows(opened: Opened) -> bool:
     return review.settings.unit == "pairs" and bool(review.seeds) and review.phase == "queue"
 
 
-def kept(opened: Opened) -> Matches | None:
+def matches_of(opened: Opened) -> Matches | None:
     """Return the candidates from the last job, or None before the first. Raises InputError."""
     return opened.read_once("matches", opened.project.matches, load)
 
@@ -93,7 +93,7 @@ def is_current(opened: Opened, matches: Matches) -> bool:
 
 def rows_of(opened: Opened, reviewer: str = "") -> list[Row]:
     """Return the current state of all rows; if two reviewers judge everything blind, as `reviewer` sees them."""
-    matches = kept(opened)
+    matches = matches_of(opened)
     own = reviewer if opened.review.settings.double else None
     judgements = opened.ledger.judgements(own, rows=True)
     made_of = (matches, opened.review.seeds, judgements)
@@ -117,7 +117,7 @@ def offer_of(opened: Opened, rows: Sequence[Row], level: float) -> Offer | None:
 
     Raises InputError for an unknown level.
     """
-    matches = kept(opened)
+    matches = matches_of(opened)
     return offer(rows, matches, level, check_of(opened)) if matches else None
 
 
@@ -125,7 +125,7 @@ def learnable(opened: Opened, rows: Sequence[Row]) -> int:
     """Return the number of matched rows to learn from; 0 if none are new, or there are too few."""
     from linker.scoring.probability.deciding import FEWEST
 
-    matches = kept(opened)
+    matches = matches_of(opened)
     known = len({seed for seed, _ in known_links(rows)})
     return known if matches and not matches.held and known >= FEWEST and known > matches.known else 0
 
@@ -147,21 +147,21 @@ def current(row: Row, id_: str = "") -> str:
 
 def options(opened: Opened, row: Row, ids: Sequence[str] = ()) -> list[ShownCandidate]:
     """Return the row's candidates and the documents `ids` found by search, with near-duplicates folded into one."""
-    wanted = {match.id: match for match in row.candidates}
-    wanted |= {i: Match(i, 0.0) for i in (*ids, *row.links) if i not in wanted}
-    there = opened.engine.collection.present(list(wanted))
-    matches = [match for id_, match in wanted.items() if id_ in there]
+    candidates = {match.id: match for match in row.candidates}
+    candidates |= {i: Match(i, 0.0) for i in (*ids, *row.links) if i not in candidates}
+    present = opened.engine.collection.present(list(candidates))
+    matches = [match for id_, match in candidates.items() if id_ in present]
     documents = [opened.engine.document(match.id) for match in matches]
-    found = []
+    entries = []
     for part in fold([document.full_text for document in documents]):
         match, document = matches[part.leader], documents[part.leader]
         title = beginning(document.title or document.text, 200)
         lead = beginning(document.text, 200) if document.title else ""
-        found.append(ShownCandidate(match, title, lead, len(part.copies), _said(row, match.id)))
-    return found
+        entries.append(ShownCandidate(match, title, lead, len(part.copies), _verdict_of(row, match.id)))
+    return entries
 
 
-def _said(row: Row, id_: str) -> str:
+def _verdict_of(row: Row, id_: str) -> str:
     if id_ in row.links or id_ in row.copies:
         return "accepted" if id_ in row.links and row.links[id_].phase == "accepted" else "match"
     return "not" if id_ in row.rejected else ""
@@ -171,7 +171,7 @@ def open_document(opened: Opened, row: Row, id_: str) -> Shown | None:
     """Return the page's view of the open document, with the number of its near-duplicates."""
     if not id_ or id_ not in opened.engine:
         return None
-    found = shown(opened, candidate(row, id_))
+    found = document_view(opened, candidate(row, id_))
     return dataclasses.replace(found, copies=len(group(opened, id_)))
 
 
@@ -181,7 +181,7 @@ def label(row: Row) -> str:
 
 
 def batches(rows: Sequence[Row]) -> list[tuple[Judgement, int]]:
-    """Return the bulk acceptances in force, latest first: one of the links of each, and the number of its links."""
+    """Return the bulk acceptances in force, latest first: a judgement from each, and the number of its links."""
     found: dict[tuple[str, str], list[Judgement]] = {}
     for row in rows:
         for judgement in row.links.values():
@@ -198,15 +198,13 @@ def window(listed: Sequence[Row], chosen: str, start: int | None) -> tuple[int, 
     return start, listed[start : start + PAGE]
 
 
-def jumped(rows: Sequence[Row], to: str) -> str:
+def find_row(rows: Sequence[Row], to: str) -> str:
     """Return the seed id of the row with this number or these words, or an empty string."""
-    wanted = " ".join(to.split()).casefold()
-    if wanted.isdecimal() and 0 < int(wanted[:9]) <= len(rows):
-        return rows[int(wanted) - 1].seed.id
-    found = (
-        row.seed.id for row in rows if wanted and wanted in " ".join(row.seed.full_text.split()).casefold()
-    )
-    return next(found, "")
+    words = " ".join(to.split()).casefold()
+    if words.isdecimal() and 0 < int(words[:9]) <= len(rows):
+        return rows[int(words) - 1].seed.id
+    ids = (row.seed.id for row in rows if words and words in " ".join(row.seed.full_text.split()).casefold())
+    return next(ids, "")
 
 
 def as_values(row: Row) -> dict[str, Any]:

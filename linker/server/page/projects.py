@@ -9,13 +9,14 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form, Request, UploadFile
 from fastapi.concurrency import run_in_threadpool
-from starlette.responses import FileResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 
-from indexes.errors import reason_of
+from indexes.errors import Reason, reason_of
 from indexes.interface import IndexesError
 from indexes.sharded import manifests_of
 from linker.base.errors import InputError
 from linker.review.ledger import Ledger
+from linker.review.ownership import UPLOADS
 from linker.review.project import Project
 from linker.review.rows.states import counts, states
 from linker.review.uploads import store, stored
@@ -61,7 +62,7 @@ class ReviewRow:
 def row_of(project: Project) -> ReviewRow:
     """Return a review's row; if it cannot be read, the row's problem says why."""
     if project.problem:
-        return ReviewRow(project, problem=project.problem)
+        return _unreadable(project, Reason(project.problem))
     try:
         documents = sum(m.documents for m in manifests_of(project.index)) if project.ready else 0
         made = str(project.about.get("created", ""))
@@ -72,13 +73,18 @@ def row_of(project: Project) -> ReviewRow:
             of_rows = counts(states(seeds, {}, ledger.judgements(rows=True)))
             unit = str(ledger.settings.get("unit", ""))
     except (InputError, IndexesError, OSError) as e:
-        return ReviewRow(project, problem=reason_of(e))
+        return _unreadable(project, reason_of(e))
     # each document is counted once per seed, whoever judged it
     read = {(j.seed, j.id) for j in judgements if j.verdict != "skip"}
     relevant = {(j.seed, j.id) for j in judgements if j.relevant}
     last = max((j.time for j in judgements), default=made)
     matched, none = of_rows["matched"], of_rows["none"]
     return ReviewRow(project, unit, documents, len(seeds), len(read), len(relevant), matched, none, last)
+
+
+def _unreadable(project: Project, reason: Reason) -> ReviewRow:
+    """Return the row of a review that cannot be read; its problem names files without their folder."""
+    return ReviewRow(project, problem=reason.replace(f"{project.index.parent}/", ""))
 
 
 def store_all(project: Project, role: str, files: list[UploadFile]) -> list[Path]:
@@ -106,7 +112,9 @@ def _overview(request: Request, project: Project, error: str = "") -> Response:
     values["bad_seeds"] = project.folder is not None and (project.folder / SEEDS_QUARANTINE).is_file()
     if project.ready:
         values["quarantined"] = sum(m.quarantined for m in manifests_of(project.index))
-    return page(request, "project.html", values, project=project, error=error)
+    return page(
+        request, "project.html", values, project=project, error=error or row.problem, within="project"
+    )
 
 
 @router.post("/p/{project}/upload", name="add_files")
@@ -138,9 +146,7 @@ def delete(request: Request, project: InProject, name: Name = "") -> Response:
 def quarantine(request: Request, project: InProject) -> Response:
     """Download the records of the documents that could not be used, with the reasons, as JSON Lines."""
     folder = project.index / "quarantine"
-    parts = [p.read_bytes() for p in sorted(folder.glob("*.jsonl"))] if folder.is_dir() else []
-    headers = {"content-disposition": f'attachment; filename="{project.key}-quarantine.jsonl"'}
-    return Response(b"".join(parts), media_type="application/jsonl", headers=headers)
+    return _quarantined(project, sorted(folder.glob("*.jsonl")), "quarantine")
 
 
 @router.get("/p/{project}/quarantine/seeds", name="seeds_quarantine")
@@ -149,6 +155,12 @@ def seeds_quarantine(request: Request, project: InProject) -> Response:
     path = project.own_folder / SEEDS_QUARANTINE
     if not path.is_file():
         raise InputError("there are no unusable seeds: every record became a seed")
-    return FileResponse(
-        path, media_type="application/jsonl", filename=f"{project.key}-seeds-quarantine.jsonl"
-    )
+    return _quarantined(project, [path], "seeds-quarantine")
+
+
+def _quarantined(project: Project, paths: Sequence[Path], name: str) -> Response:
+    """Return the records in these files as a download; it names the uploads without their folder."""
+    lines = b"".join(path.read_bytes() for path in paths)
+    content = lines.replace(f"{project.index.parent / UPLOADS}/".encode(), b"")
+    headers = {"content-disposition": f'attachment; filename="{project.key}-{name}.jsonl"'}
+    return Response(content, media_type="application/jsonl", headers=headers)

@@ -19,7 +19,7 @@ from linker.review import wording
 from linker.review.language import LANGUAGES, ReaderLanguage, language
 from linker.review.project import Project
 from linker.server.page.reasons import explain
-from linker.server.page.reviews import shelf_of
+from linker.server.page.reviews import shelf_of, workspace_of
 from linker.server.page.sessions import CSRF_FIELD
 
 FOLDER = Path(__file__).parent
@@ -76,8 +76,6 @@ PLACES = (
     ),
     Place(message("Settings"), (("settings", message("Settings")),)),
 )
-# The page on which a job of a review is started and whose place its progress shows.
-PAGE_OF_JOB = {"index": "project", "map": "map", "match": "judge", "group": "groups"}
 NOT_READY = message("Add files first: there are no documents yet.")
 
 
@@ -89,16 +87,20 @@ def page(
     project: Project | None = None,
     error: str = "",
     status: int = 0,
+    within: str = "",
 ) -> HTMLResponse:
     """Return a page. `error`, explained in the page's language, is shown at the top, or where the template puts it.
+
+    `within`: the route of the page that the navigation shows as current, by default the request's own.
 
     In addition to `values`, templates get `request`, `session`, `language`, `project`, `places`, `csrf` and `error`.
     """
     session = request.state.session
     shared = {
         "request": request, "session": session, "language": session.language, "languages": LANGUAGES,
-        "project": project, "places": _places(request, project) if project else [], "csrf_field": CSRF_FIELD,
-        "size": shelf_of(request).size(project) if project else 0, "error": explain(error, session.language),
+        "project": project, "places": _places(request, project, within) if project else [], "csrf_field": CSRF_FIELD,
+        "size": shelf_of(request).size(project) if project else 0,
+        "error": explain(error, session.language).replace(f"{workspace_of(request).directory}/", ""),
         "version": __version__,
     }  # fmt: skip
     text = _environment(session.language.code).get_template(template).render(**shared, **(values or {}))
@@ -146,25 +148,22 @@ def static(name: str) -> str:
     return f"/static/{name}?v={digest[:12]}"
 
 
-def _places(request: Request, project: Project) -> list[dict[str, Any]]:
+def _places(request: Request, project: Project, within: str) -> list[dict[str, Any]]:
     """Return a review's places: title, path, whether it is current, why it cannot be used yet, and pages of each."""
-    text, here = translate(request).text, request.url.path
-    if here == address(request, "job", project=project.key):
-        here = address(
-            request, PAGE_OF_JOB.get(request.query_params.get("task", ""), "project"), project=project.key
-        )
-    found = []
+    text = translate(request).text
+    page_path = address(request, within, project=project.key) if within else request.url.path
+    entries = []
     for place in PLACES:
         paths = [address(request, route, project=project.key) for route, _ in place.pages]
         further = [address(request, route, project=project.key) for route in place.within]
         # the tab of a page is also current on pages below its path
-        nearest = max((path for path in paths if f"{here}/".startswith(f"{path}/")), key=len, default="")
-        current = "page" if nearest == here else "true"
-        found.append(
+        nearest = max((path for path in paths if f"{page_path}/".startswith(f"{path}/")), key=len, default="")
+        current = "page" if nearest == page_path else "true"
+        entries.append(
             {
                 "title": text(place.title),
                 "path": paths[0],
-                "here": here in paths + further,
+                "here": page_path in paths + further,
                 "off": text(NOT_READY) if place.needs_index and not project.ready else "",
                 "pages": [
                     (text(title), path, current if path == nearest else "")
@@ -174,7 +173,7 @@ def _places(request: Request, project: Project) -> list[dict[str, Any]]:
                 else [],
             }
         )
-    return found
+    return entries
 
 
 def translate(request: Request) -> ReaderLanguage:

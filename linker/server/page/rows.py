@@ -16,7 +16,7 @@ from linker.review.rows.states import Row, counts, next_open
 from linker.server.jobs.keeper import Standing
 from linker.server.jobs.matching import specification
 from linker.server.page import matching, running
-from linker.server.page.judging import BRIEF, as_lines, group, saw, seen
+from linker.server.page.judging import BRIEF, as_lines, decode_seen, encode_seen, group
 from linker.server.page.matching import RowsView, view_of
 from linker.server.page.rendering import address, go, is_swap, message, page, translate
 from linker.server.page.reviews import InReview, Reader, Short
@@ -34,7 +34,7 @@ CHANGED = message("The rows to accept have changed meanwhile: nothing was stored
 Name = Annotated[str, Query(max_length=2000)]
 Text = Annotated[str, Form(max_length=20_000)]
 Viewed = Annotated[RowsView, Depends(view_of)]
-Said = Literal["relevant", "not", "none", "later"]
+RowVerdict = Literal["relevant", "not", "none", "later"]
 
 
 @router.get("", name="rows")
@@ -51,12 +51,12 @@ def show(
     """Show the rows with one of them open: the named row, the one that `to` describes, or the next undecided one."""
     if not matching.is_rows(opened):
         return go(request, "judge", opened.project)
-    job = _brought_up_to_date(request, opened)
-    if matching.kept(opened) is None and job is not None and not job.has_ended:
+    job = _bring_up_to_date(request, opened)
+    if matching.matches_of(opened) is None and job is not None and not job.has_ended:
         return go(request, "job", opened.project, task="match")
     notice = ""
     if to.strip():
-        row = matching.jumped(matching.rows_of(opened, request.state.session.reviewer), to)
+        row = matching.find_row(matching.rows_of(opened, request.state.session.reviewer), to)
         notice = "" if row else translate(request).text(message("No row has this number or these words."))
     return _page(request, opened, view, row, id=id, q=q, start=start, notice=notice, job=job)
 
@@ -68,7 +68,7 @@ def judge(
     reader: Reader,
     view: Viewed,
     row: Short,
-    verdict: Annotated[Said, Form()],
+    verdict: Annotated[RowVerdict, Form()],
     id: Short = "",
     seen: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
     standing: Text = "",
@@ -83,7 +83,7 @@ def judge(
             raise JudgedMeanwhileError(None)
         if verdict in ("relevant", "not"):
             others = group(opened, id) if copies and id in opened.engine else ()
-            _judge(opened, reader, before, id, verdict, note.strip(), others, saw(opened, seen, row))
+            _judge(opened, reader, before, id, verdict, note.strip(), others, decode_seen(opened, seen, row))
         elif not is_again:
             closing: Verdict = "not" if verdict == "none" else "skip"
             opened.review.say_of_row(row, closing, reader.reviewer, note.strip(), reader.id)
@@ -112,7 +112,7 @@ def accept(
     offered = matching.offer_of(opened, matching.rows_of(opened, reader.reviewer), view.level)
     if offered is None or len(offered.links) != count or offered.under_way:
         return _page(request, opened, view, "", error=CHANGED)
-    matches = matching.kept(opened)
+    matches = matching.matches_of(opened)
     links = [Candidate(r.seed.id, m.id, m.probability, 1, m.probability) for r, m in offered.links]
     note = tell.text(message("Accepted unread at %(level)s"), level=tell.percent(offered.level))
     if offered.most is not None:
@@ -162,12 +162,12 @@ def update(request: Request, opened: InReview, reader: Reader) -> Response:
     return go(request, "job", opened.project, task="match")
 
 
-def _brought_up_to_date(request: Request, opened: Opened) -> Standing | None:
+def _bring_up_to_date(request: Request, opened: Opened) -> Standing | None:
     """Start finding candidates if there are none, or if rows or documents have changed since.
 
     Returns the job in progress, or the failed or cancelled one, which only a person restarts.
     """
-    job, matches = running.last(request, opened.project, "match"), matching.kept(opened)
+    job, matches = running.last(request, opened.project, "match"), matching.matches_of(opened)
     is_old = matches is None or not matching.is_current(opened, matches)
     if is_old and (job is None or job.state == "done"):
         job = _start(request, opened)
@@ -197,21 +197,21 @@ def _judge(
     copies: Sequence[str],
     seen: str,
 ) -> None:
-    """Store a verdict on a candidate, which counts as one from the list and not as one found by a search."""
-    review, chosen = opened.review, matching.candidate(row, id_)
-    if review.standing(chosen, reader.reviewer) is None and id_ in opened.engine:
-        review.hold(chosen, reader.id)
-    review.judge(chosen, verdict, reader.reviewer, note, copies=copies, holder=reader.id, seen=seen)
+    """Store a verdict on a document as a candidate of its row, even if a search found it."""
+    review, candidate = opened.review, matching.candidate(row, id_)
+    if review.standing(candidate, reader.reviewer) is None and id_ in opened.engine:
+        review.hold(candidate, reader.id)
+    review.judge(candidate, verdict, reader.reviewer, note, copies=copies, holder=reader.id, seen=seen)
 
 
-def _is_again(row: Row, id_: str, verdict: Said) -> bool:
+def _is_again(row: Row, id_: str, verdict: RowVerdict) -> bool:
     """Return whether the row has this judgement already, since a form may be sent twice."""
     return {
         "relevant": id_ in row.links, "not": id_ in row.rejected, "none": row.state == "none", "later": row.later
     }[verdict]  # fmt: skip
 
 
-def _after(opened: Opened, reviewer: str, holder: str, view: RowsView, seed: str, verdict: Said) -> str:
+def _after(opened: Opened, reviewer: str, holder: str, view: RowsView, seed: str, verdict: RowVerdict) -> str:
     """Return the row to show: the same one while it needs more verdicts, else the next open one (see `_next`)."""
     row = _row(opened, reviewer, seed)
     enough = opened.review.settings.enough
@@ -225,12 +225,12 @@ def _after(opened: Opened, reviewer: str, holder: str, view: RowsView, seed: str
 def _next(opened: Opened, reviewer: str, holder: str, view: RowsView, after: str = "") -> str:
     """Return the next open row in the view after the row `after`, else the next one overall, or an empty string."""
     rows = matching.rows_of(opened, reviewer)
-    listed = RowsView(band=view.band, order=view.order).chosen(rows)
+    listed = RowsView(band=view.band, order=view.order).select(rows)
     busy = opened.review.seeds_elsewhere(holder)
     known, by_seed = matching.check_of(opened), {row.seed.id: row for row in rows}
     first = set(known.open(by_seed)) if known else set()
     found = next_open(listed, after, busy, first) or next_open(
-        RowsView(order=view.order).chosen(rows), after, busy
+        RowsView(order=view.order).select(rows), after, busy
     )
     return found.seed.id if found else ""
 
@@ -261,7 +261,7 @@ def _page(
     if not any(row.seed.id == seed for row in rows):
         seed = _next(opened, session.reviewer, session.id, view) if session.reviewer else ""
     row = next((row for row in rows if row.seed.id == seed), None)
-    listed = view.chosen(rows)
+    listed = view.select(rows)
     first, shown = matching.window(listed, seed, start)
     path = address(request, "rows", project=opened.project.key)
     values: dict[str, Any] = {
@@ -273,7 +273,10 @@ def _page(
         "documents": len(opened.review.population.rows), "q": q, "path": f"{path}?{view.query(row=seed, id=id, q=q)}",
     }  # fmt: skip
     values |= _opened_row(opened, row, id, q, session) if row and session.reviewer else {"row": None}
-    return page(request, "rows.html", values, project=opened.project, error=error, status=409 if error else 0)
+    status = 409 if error else 0
+    return page(
+        request, "rows.html", values, project=opened.project, error=error, status=status, within="rows"
+    )
 
 
 def _opened_row(opened: Opened, row: Row, id_: str, q: str, session: Session) -> dict[str, Any]:
@@ -285,11 +288,11 @@ def _opened_row(opened: Opened, row: Row, id_: str, q: str, session: Session) ->
         hits = tuple(i for i in found.ids if (row.seed.id, i) in review.population)
     document = matching.current(row, id_ or (hits[0] if hits else ""))
     is_free = row.state != "open" or review.hold(matching.candidate(row, document), session.id)
-    said = review.standing(matching.candidate(row, document), session.reviewer) if document else None
+    standing = review.standing(matching.candidate(row, document), session.reviewer) if document else None
     return {
         "row": row, "shown": matching.open_document(opened, row, document), "document": document, "is_free": is_free,
-        "options": matching.options(opened, row, hits), "hits": hits, "standing": said,
-        "note": next((j.note for j in (said, row.closed) if j and j.reviewer == session.reviewer), ""),
-        "chance": row.chance(document), "seen": seen(said.verdict, row.seed.id) if said else "",
+        "options": matching.options(opened, row, hits), "hits": hits, "standing": standing,
+        "note": next((j.note for j in (standing, row.closed) if j and j.reviewer == session.reviewer), ""),
+        "chance": row.chance(document), "seen": encode_seen(standing.verdict, row.seed.id) if standing else "",
         "label": matching.label(row), "about": as_lines(row.seed.metadata),
     }  # fmt: skip

@@ -19,7 +19,7 @@ from linker.engine.evidence import SharedWords, evidence, query_terms
 from linker.engine.folding import fold
 from linker.review.fields import MetadataField, fields
 from linker.review.interface import Candidate, Verdict
-from linker.server.page.judging import SeedOffer, offers, saw
+from linker.server.page.judging import SeedOffer, decode_seen, offers
 from linker.server.page.rendering import address, page
 from linker.server.page.reviews import InReview, Reader
 from linker.server.shelf import Opened
@@ -130,7 +130,7 @@ def judge(
     """Judge a hit, with the copies folded into it, as a document found by search."""
     opened.review.judge(
         Candidate(seed, id[0], 0.0, phase="search"), verdict, reader.reviewer,
-        copies=id[1:], holder=reader.id, seen=saw(opened, seen, seed),
+        copies=id[1:], holder=reader.id, seen=decode_seen(opened, seen, seed),
     )  # fmt: skip
     return results(request, opened, back)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Query, Request
@@ -14,9 +12,10 @@ from starlette.responses import Response
 
 from indexes.errors import reason_of
 from indexes.interface import Document
-from linker.base.errors import InputError, LinkerError
+from linker.base.errors import InputError
 from linker.corpora import preview
 from linker.review.interface import Seed
+from linker.server.page.files import copies_of
 from linker.server.page.rendering import go, message, page, translate
 from linker.server.page.reviews import InReview, Short
 from linker.server.page.search import results
@@ -68,7 +67,7 @@ async def upload(request: Request, opened: InReview) -> Response:
         return _page(request, opened, errors={"upload": message("Choose a file first.")})
     try:
         seeds, left_out = await run_in_threadpool(_read, file)
-    except LinkerError as e:
+    except InputError as e:
         return _page(request, opened, errors={"upload": reason_of(e)})
     if not seeds:
         return _page(request, opened, errors={"upload": message("No record of this file can be a seed.")})
@@ -104,7 +103,9 @@ def _page(
         "judged": opened.review.progress().read, "q": q, "hits": _hits(opened, q) if q.strip() else None,
         "chosen": {seed.document for seed in seeds}, "errors": errors or {}, "notice": notice,
     }  # fmt: skip
-    return page(request, "seeds.html", values, project=opened.project, status=400 if errors else 200)
+    return page(
+        request, "seeds.html", values, project=opened.project, status=400 if errors else 200, within="seeds"
+    )
 
 
 def _hits(opened: Opened, q: str) -> list[Document]:
@@ -134,16 +135,8 @@ def _read(file: UploadFile) -> tuple[list[Seed], int]:
     """Return the seeds in an upload, and the number of unusable records. Raises InputError."""
     from linker.server.jobs.indexing import UploadedFile, read_seeds
 
-    name = Path(file.filename or "").name
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"seeds{''.join(Path(name).suffixes[-2:])}"
-        with path.open("wb") as target:
-            while block := file.file.read(1 << 20):
-                target.write(block)
-        try:
-            seeds, bad = read_seeds([UploadedFile(path, preview(path).guess())])
-        except InputError as e:  # the error would name the temporary copy
-            raise InputError(reason_of(e).replace(str(path), name).replace(path.name, name)) from None
+    with copies_of([file]) as (path,):
+        seeds, bad = read_seeds([UploadedFile(path, preview(path).guess())])
     return seeds, len(bad)
 
 

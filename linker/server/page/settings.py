@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Request
 from starlette.responses import Response
 
-from indexes.errors import reason_of
 from linker.base.errors import InputError
 from linker.review.settings import Settings
 from linker.server.page.rendering import go, message, page
@@ -43,10 +42,9 @@ def change(
             "double": double,
         }
         Settings.of({**opened.ledger.settings, **values})
-    except (ValueError, OverflowError):
-        return _page(request, opened, message("Enter numbers, such as 90 or 300."))
-    except InputError as e:
-        return _page(request, opened, reason_of(e))
+    except (ValueError, OverflowError, InputError):
+        text = message("Enter a share of at most 100 per cent and whole numbers, all of them above 0.")
+        return _page(request, opened, text)
     for key, value in values.items():
         opened.ledger.set(key, value)
     opened.review.refresh()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
@@ -28,10 +28,13 @@ from linker.server.jobs.keeper import Standing
 from linker.server.page import running
 from linker.server.page.files import ASKED, ROLES, Upload, as_date, uploads_of
 from linker.server.page.projects import Name, row_of
-from linker.server.page.rendering import PAGE_OF_JOB, go, message, page, translate
+from linker.server.page.rendering import go, message, page, translate
 from linker.server.page.reviews import InProject, shelf_of
 
 router = APIRouter()
+Task = Literal["index", "map", "match", "group"]
+# The page from which a job is started, and which the navigation shows as current during the job.
+PAGE_OF_JOB: Mapping[Task, str] = {"index": "project", "map": "map", "match": "judge", "group": "groups"}
 SHOWN = 20  # maximum number of unusable rows that the form lists
 DELIMITERS = {",": message("commas"), ";": message("semicolons"), "\t": message("tabs"), "|": message("bars")}
 STEPS = {
@@ -67,15 +70,15 @@ class SetupForm:
         with Ledger(project.ledger) as ledger:
             stored, seeds = str(ledger.settings.get("unit", "")), [seed.full_text for seed in ledger.seeds]
         guessed = guess_unit([*texts["articles"], *seeds], texts["posts"])
-        found = guess_language(texts["posts"] or texts["articles"]) or "none"
-        asked = (
+        guess = guess_language(texts["posts"] or texts["articles"]) or "none"
+        answers = (
             {name: str(form.get(name, "")).strip() for name in ("unit", "language", "encoder", "own")}
             if form
             else {}
         )
-        unit = asked.get("unit") if asked.get("unit") in get_args(Unit) else stored or guessed
-        language = asked.get("language") if asked.get("language") in LANGUAGES else found
-        return cls(str(unit), str(language), asked.get("own") or asked.get("encoder", ""), guessed, found)
+        unit = answers.get("unit") if answers.get("unit") in get_args(Unit) else stored or guessed
+        language = answers.get("language") if answers.get("language") in LANGUAGES else guess
+        return cls(str(unit), str(language), answers.get("own") or answers.get("encoder", ""), guessed, guess)
 
 
 def _texts(uploads: Sequence[Upload], role: str) -> list[str]:
@@ -193,50 +196,51 @@ def _problem(project: Project, uploads: list[Upload], encoder: str) -> tuple[str
 
 
 @router.get("/p/{project}/job", name="job")
-def progress(request: Request, project: InProject, task: str = "index") -> Response:
+def progress(request: Request, project: InProject, task: Task = "index") -> Response:
     """Show a job's progress; after its end, redirect to the next page."""
     job = running.last(request, project, task)
     if job is None or job.state in ("done", "cancelled"):
         return _after(request, project, task)
-    values = {"job": job, "task": task, "told": told(job, translate(request)), "share": job.step.share}
+    values = {"job": job, "task": task, "told": status(job, translate(request)), "share": job.step.share}
     values["back"] = "setup" if task == "index" else PAGE_OF_JOB[task]
-    return page(request, "job.html", values, project=project, error=job.error)
+    return page(request, "job.html", values, project=project, error=job.error, within=PAGE_OF_JOB[task])
 
 
 @router.get("/p/{project}/job.json", name="job_state")
-def state(request: Request, project: InProject, task: str = "index") -> Response:
+def state(request: Request, project: InProject, task: Task = "index") -> Response:
     """Return a job's progress: the state, a sentence, and the share that is done (null: unknown)."""
     job = running.last(request, project, task)
     if job is None:
         return JSONResponse({"state": "none", "told": "", "share": None})
-    return JSONResponse({"state": job.state, "told": told(job, translate(request)), "share": job.step.share})
+    sentence = status(job, translate(request))
+    return JSONResponse({"state": job.state, "told": sentence, "share": job.step.share})
 
 
-def told(job: Standing, language: ReaderLanguage) -> str:
+def status(job: Standing, language: ReaderLanguage) -> str:
     """Return a job's activity, progress and remaining time, as a sentence."""
     step, text = job.step, language.text
     parts = [text(STEPS.get(step.what, step.what))]
     if step.total:
-        done, total = language.number(step.done), language.number(step.total)
-        parts.append(text(message("%(done)s of %(total)s"), done=done, total=total))
+        count, total = language.number(step.done), language.number(step.total)
+        parts.append(text(message("%(done)s of %(total)s"), done=count, total=total))
     elif step.done:
         parts.append(language.number(step.done))
     if step.remaining is not None and step.seconds > 2:
-        left = max(1, round(step.remaining))
-        parts.append(language.plural("about %(num)s second left", "about %(num)s seconds left", left))
+        seconds = max(1, round(step.remaining))
+        parts.append(language.plural("about %(num)s second left", "about %(num)s seconds left", seconds))
     return " · ".join(parts)
 
 
 @router.post("/p/{project}/job/cancel", name="cancel")
-def cancel(request: Request, project: InProject, task: str = "index") -> Response:
+def cancel(request: Request, project: InProject, task: Task = "index") -> Response:
     """End a job; nothing of it remains."""
     running.cancel(request, project, task)
     return _after(request, project, task)
 
 
-def _after(request: Request, project: Project, task: str) -> Response:
+def _after(request: Request, project: Project, task: Task) -> Response:
     """Go to the page that follows a job: the first document, if it was the first job of a review with seeds."""
-    route = PAGE_OF_JOB.get(task, "project")
+    route = PAGE_OF_JOB[task]
     if task == "index" and project.ready and (row := row_of(project)).seeds and not (row.judged or row.none):
         route = "judge"
     return go(request, route, project)

@@ -31,13 +31,17 @@ def names(api: TestClient) -> list[str]:
 
 
 def test_an_index_is_created_filled_searched_and_deleted(service: TestClient, folder: Path) -> None:
-    made = service.put("/v1/indexes/berichte", json={"language": "german", "stop_words": True})
-    assert (made.status_code, made.json()["language"], made.json()["documents"]) == (201, "german", 0)
+    response = service.put("/v1/indexes/berichte", json={"language": "german", "stop_words": True})
+    assert (response.status_code, response.json()["language"], response.json()["documents"]) == (
+        201,
+        "german",
+        0,
+    )
     assert names(service) == ["berichte", "news", "old"]
     answer = service.put("/v1/documents/a?index=berichte", json={"text": "die Häuser der Stadt"})
     assert answer.status_code == 201
-    (found,) = service.post("/v1/search", json={"index": "berichte", "text": "ein Haus"}).json()["results"]
-    assert [hit["id"] for hit in found["hits"]] == ["a"]
+    (result,) = service.post("/v1/search", json={"index": "berichte", "text": "ein Haus"}).json()["results"]
+    assert [hit["id"] for hit in result["hits"]] == ["a"]
     assert service.get("/v1/indexes/berichte").json()["documents"] == 1
     check_problem(service.put("/v1/indexes/berichte", json={}), 409, "index-exists")
     assert service.delete("/v1/indexes/berichte").status_code == 204
@@ -50,13 +54,17 @@ def test_an_index_is_created_filled_searched_and_deleted(service: TestClient, fo
 def test_an_index_with_an_encoder_finds_by_meaning(
     service: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = service.put("/v1/indexes/meanings", json={"encoder": "star"})
-    assert (made.status_code, made.json()["encoder"], made.json()["mode"]) == (201, "star", "hybrid")
+    response = service.put("/v1/indexes/meanings", json={"encoder": "star"})
+    assert (response.status_code, response.json()["encoder"], response.json()["mode"]) == (
+        201,
+        "star",
+        "hybrid",
+    )
     for id_, text in (("a", "A storm floods the coast."), ("b", "The bank raises interest rates.")):
         assert service.put(f"/v1/documents/{id_}?index=meanings", json={"text": text}).status_code == 201
-    asked = {"index": "meanings", "text": "heavy rain and high water", "mode": "dense"}
-    (found,) = service.post("/v1/search", json=asked).json()["results"]
-    assert [hit["id"] for hit in found["hits"]] == ["a", "b"]
+    query = {"index": "meanings", "text": "heavy rain and high water", "mode": "dense"}
+    (result,) = service.post("/v1/search", json=query).json()["results"]
+    assert [hit["id"] for hit in result["hits"]] == ["a", "b"]
     for other in ("/etc/passwd", "someone/model", "hub:model"):
         assert service.put("/v1/indexes/other", json={"encoder": other}).status_code == 422
     monkeypatch.setattr(indexes, "installed", list)

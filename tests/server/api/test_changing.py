@@ -48,17 +48,17 @@ async def made(changes: Changes, asked: Sequence[Change]) -> list[object]:
 
 
 @given(st.lists(CHANGE, max_size=12))
-def test_changes_made_together_are_those_made_one_by_one(asked: list[Change]) -> None:
-    together, alone, expected = Store(), Store(), list[object]()
-    for change in asked:
+def test_changes_made_together_are_those_made_one_by_one(changes: list[Change]) -> None:
+    batched, single, expected = Store(), Store(), list[object]()
+    for change in changes:
         try:
-            expected += alone.apply([change])
+            expected += single.apply([change])
         except BadDocumentError as error:
             expected.append(error)
-    found = asyncio.run(made(Changes(together.apply, in_thread, capacity=100), asked))
-    assert list(map(repr, found)) == list(map(repr, expected))
-    assert together.texts == alone.texts
-    assert len(together.batches) <= 1 + len(asked)
+    results = asyncio.run(made(Changes(batched.apply, in_thread, capacity=100), changes))
+    assert list(map(repr, results)) == list(map(repr, expected))
+    assert batched.texts == single.texts
+    assert len(batched.batches) <= 1 + len(changes)
 
 
 async def test_what_comes_during_a_commit_is_made_together_in_the_next() -> None:

@@ -106,9 +106,9 @@ def signed_in(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("case", CASES, ids=" ".join)
 def test_it_prints_what_a_search_of_the_directory_prints(root: Path, url: str, case: list[str]) -> None:
     name, *options = [str(root / "queries.jsonl") if part == "QUERIES" else part for part in case]
-    here = linker("search", root / name, *options)
-    there = linker("search", root / name, *options, "--server", url)
-    assert (there.stdout, there.stderr) == (here.stdout, here.stderr)
+    direct = linker("search", root / name, *options)
+    remote = linker("search", root / name, *options, "--server", url)
+    assert (remote.stdout, remote.stderr) == (direct.stdout, direct.stderr)
 
 
 @pytest.mark.usefixtures("signed_in")
@@ -127,7 +127,7 @@ def test_what_cannot_be_asked_is_refused_in_a_line(root: Path, url: str) -> None
     def said(index: str, *options: str | Path, address: str = url, status: int = 1) -> str:
         return linker("search", index, "banel", *options, "--server", address, check=status).stderr
 
-    assert "name an index: one of calibrated, plain" in said("-")
+    assert "names no index: choose one of calibrated, plain" in said("-")
     assert "there is no index 'elsewhere'" in said("elsewhere")
     for option, value in (("--k1", "0"), ("--encoder", "x"), ("--precision", "0.9"), ("--depth", "7")):
         assert f"a server does not accept {option}" in said("plain", option, value, status=2)
@@ -186,9 +186,9 @@ def test_another_kind_of_server_is_recognised(status: int, body: bytes, said: st
 
     with http.server.HTTPServer(("127.0.0.1", 0), Other) as other:
         threading.Thread(target=other.serve_forever, daemon=True).start()
-        done = linker("search", "-", "banel", "--server", f"http://127.0.0.1:{other.server_port}", check=1)
+        process = linker("search", "-", "banel", "--server", f"http://127.0.0.1:{other.server_port}", check=1)
         other.shutdown()
-    assert said in done.stderr
+    assert said in process.stderr
 
 
 def test_a_run_is_not_made_of_degraded_answers(capsys: pytest.CaptureFixture[str]) -> None:

@@ -114,18 +114,18 @@ async def test_batches_are_committed_while_the_body_still_comes(
     api: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bulk, "BATCH_BYTES", 100)
-    seen = []
+    sizes = []
 
     # The client assembles the body before sending it, so the chunks go through Bulk itself.
     async def chunks() -> AsyncIterator[bytes]:
         for number in range(6):
             yield line(f"s{number}", "x" * 60) + b"\n"
-            seen.append(len(Engine(folder / "news")))
+            sizes.append(len(Engine(folder / "news")))
 
     served = api.app.state.service.indexes["news"]  # type: ignore[attr-defined]
     report = await bulk.DocumentStream(served, replace=False).take(chunks())
     assert report.commits == 3
-    assert seen[0] < seen[2] < seen[4]
+    assert sizes[0] < sizes[2] < sizes[4]
 
 
 def test_too_many_bad_lines_end_it_with_a_report(

@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 from linker.base.errors import InputError
 from linker.engine.engine import Engine
 from linker.server.api import children, evaluating, logs
-from linker.server.api.guard import HEADERS, asked_by
+from linker.server.api.guard import HEADERS, policy_factory
 from linker.server.api.pool import OWNER, FairPool
 from linker.server.api.routes.common import MOST_VALUES
 from linker.server.api.served import Service
@@ -64,7 +64,7 @@ async def test_a_request_that_the_end_of_the_server_cancels_may_be_asked_again(f
         sent.append(message)
 
     service = Service(ServeConfig((folder / "news",)))
-    guard = Gate(forever, service.config, asked_by(service))
+    guard = Gate(forever, service.config, policy_factory(service))
     scope = {"type": "http", "method": "GET", "path": "/v1/indexes", "raw_path": b"/v1/indexes",
              "headers": [(b"host", b"127.0.0.1")], "client": ("127.0.0.1", 1)}  # fmt: skip
     task = asyncio.create_task(guard(scope, forever, send))

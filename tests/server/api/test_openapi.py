@@ -84,7 +84,7 @@ def labels() -> list[str]:
 @pytest.mark.parametrize("label", labels())
 def test_what_is_described_is_what_happens(request: pytest.FixtureRequest, label: str) -> None:
     schema, headers = request.getfixturevalue("administered" if "{name}" in label else "fuzzed")
-    (operation,) = (found.ok() for found in schema.get_all_operations() if found.ok().label == label)
+    (operation,) = (each.ok() for each in schema.get_all_operations() if each.ok().label == label)
     strategy = st.one_of(
         operation.as_strategy(generation_mode=schemathesis.GenerationMode.POSITIVE),
         operation.as_strategy(generation_mode=schemathesis.GenerationMode.NEGATIVE),
@@ -100,8 +100,8 @@ def test_what_is_described_is_what_happens(request: pytest.FixtureRequest, label
     def ask(case: Any) -> None:
         answer = case.call(headers=headers, timeout=PATIENCE)
         case.validate_response(answer, checks=CHECKS, headers=headers)
-        if "index" in (named := case.body if isinstance(case.body, dict) else case.query or {}):
-            del named["index"]  # a made-up name gives 404, which says little
+        if "index" in (values := case.body if isinstance(case.body, dict) else case.query or {}):
+            del values["index"]  # a made-up name gives 404, which says little
             case.validate_response(
                 case.call(headers=headers, timeout=PATIENCE), checks=CHECKS[:1], headers=headers
             )

@@ -64,9 +64,9 @@ def test_a_request_tells_p_link_of_its_own_texts(api: TestClient, folder: Path) 
     texts = [f"rain {n} in valencia" for n in range(searching.FEWEST)]
     expected = Engine(folder / "news").search(texts, 3, reranker=pooled.load())
     answer = search(api, texts=texts, k=3, rerank="pooled")
-    assert [found["no_match"] for found in answer["results"]] == pytest.approx(expected.no_match, abs=1e-6)
-    (alone,) = search(api, text=texts[0], k=3, rerank="pooled")["results"]
-    assert alone["no_match"] != pytest.approx(expected.no_match[0], abs=1e-3)
+    assert [result["no_match"] for result in answer["results"]] == pytest.approx(expected.no_match, abs=1e-6)
+    (single,) = search(api, text=texts[0], k=3, rerank="pooled")["results"]
+    assert single["no_match"] != pytest.approx(expected.no_match[0], abs=1e-3)
     (served,) = Service(ServeConfig.of([folder / "news"])).indexes.values()
     assert served._most() == searching.FEWEST - 1
 
@@ -155,6 +155,8 @@ def test_an_empty_folder_is_served_since_the_page_can_fill_it(tmp_path: Path) ->
         assert api.get("/ready").status_code == 200
         assert api.get("/v1/indexes").json()["indexes"] == []
         assert "no index" in check_problem(api.post("/v1/search", json={"text": "a"}), 400, "index-missing")
+        wrong = api.post("/v1/search", json={"text": "a", "index": "new"})
+        assert "SIGHUP" in check_problem(wrong, 404, "unknown-index")
     with pytest.raises(InputError, match="there is no index"):
         ServeConfig.of([tmp_path / "one", tmp_path / "two"]).indexes()
 

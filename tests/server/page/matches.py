@@ -50,12 +50,12 @@ def make_matching(folder: Path, name: str = "Checks") -> Project:
 
 def give_candidates(
     project: Project,
-    found: Mapping[str, Mapping[str, float]] = FOUND,
-    held: tuple[float, ...] = (),
+    candidates: Mapping[str, Mapping[str, float]] = FOUND,
+    probabilities: tuple[float, ...] = (),
     right: tuple[bool, ...] = (),
 ) -> None:
     """Write candidates with chosen probabilities, as if a job had found them."""
-    rows = {seed: tuple(Match(id_, p) for id_, p in of.items()) for seed, of in found.items()}
+    rows = {seed: tuple(Match(id_, p) for id_, p in of.items()) for seed, of in candidates.items()}
     with Ledger(project.ledger) as ledger, Engine.open(project.index) as engine:
         marked = stamp(ledger.seeds, (), engine.collection.manifest.generation)
-    save(project.matches, Matches(marked, rows, 0, held, right))
+    save(project.matches, Matches(marked, rows, 0, probabilities, right))

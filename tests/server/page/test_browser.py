@@ -79,6 +79,7 @@ def test_a_review_by_keys_alone_survives_a_kill(folder: Path, browser: Any) -> N
             seen.append(document(page))
             press(page, key)
         assert [j.verdict for j in ledger.judgements()][:4] == ["relevant", "not", "maybe", "skip"]
+        assert page.locator(".last .pill.skip").bounding_box()["x"] > 0
         assert "Document" in page.inner_text("#announce")
         press(page, "u")
         assert document(page) == seen[-1]

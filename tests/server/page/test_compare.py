@@ -74,6 +74,25 @@ def test_two_runs_are_compared(browser: TestClient) -> None:
     )
 
 
+def test_uploads_are_named_without_the_path_of_their_copies(browser: TestClient) -> None:
+    run, other = b"q Q0 d1 1 .9 linker\n", b"q Q0 d2 1 .9 linker\n"
+    files = [("runs", ("a.run", run)), ("runs", ("b.run", other)), ("qrels", ("..", b"q 0 d1 1\n"))]
+    compare = {"csrf": form(browser.get("/p/floods/compare").text, "/compare/upload")["csrf"]}
+    text = browser.post("/p/floods/compare/upload", data=compare, files=files).text
+    assert "<bdi>b.run</bdi>" in text and "baseline a.run;" in text
+    assert 'aria-current="page">Compare</a>' in text
+    files[0] = ("runs", ("../a.run", b"broken\n"))
+    assert (
+        '"alert">a.run:1: 1 columns'
+        in browser.post("/p/floods/compare/upload", data=compare, files=files).text
+    )
+    pairs = {"run": ("x.jsonl", b"{}\n")}
+    assert (
+        '"alert">x.jsonl:1: not a pair'
+        in browser.post("/p/floods/links/upload", data=compare, files=pairs).text
+    )
+
+
 def test_pairs_of_pages_are_judged_in_both_directions_of_writing(browser: TestClient, folder: Path) -> None:
     arabic, english = ({"id": "ar1", "text": "فيضانات", "language": "ar"}, {"id": "en1", "text": "Floods"})
     files = {

@@ -58,21 +58,22 @@ def table(browser: TestClient) -> dict[str, tuple[str, str]]:
 
 def test_groups_are_made_by_a_job_and_listed(browser: TestClient, folder: Path) -> None:
     assert "Group the documents" in browser.get(GROUPS).text
-    found = Workspace(folder).project("floods")
+    project = Workspace(folder).project("floods")
     spec: dict[str, Any] = {
-        "corpus": {"index": str(found.index)}, "same": [], "different": [], "days": None, "precision": None,
+        "corpus": {"index": str(project.index)}, "same": [], "different": [], "days": None, "precision": None,
     }  # fmt: skip
-    told = run(spec | {"out": str(found.groups), "keep": ["rtl"]}, lambda what, done, total: None)
-    made = load(found.groups)
-    assert told["groups"] == sum(len(s.items) > 1 for s in made.stories) > 0
-    assert [s.items[0].language for s in made.stories if s.items[0].id == "rtl"] == ["ar"]
+    report = run(spec | {"out": str(project.groups), "keep": ["rtl"]}, lambda what, done, total: None)
+    stored = load(project.groups)
+    assert report["groups"] == sum(len(s.items) > 1 for s in stored.stories) > 0
+    assert [s.items[0].language for s in stored.stories if s.items[0].id == "rtl"] == ["ar"]
     text = browser.get(GROUPS).text
     assert "flooded" in text and "of 27 documents" in text and 'name="groups"' in text
     assert "rtl" not in table(browser), "a document that is alone is in no group"
 
 
 def test_the_job_starts_from_the_page(browser: TestClient) -> None:
-    assert "Enter numbers" in post(browser, GROUPS, GROUPS, days="soon")
+    for days in ("soon", "-5", "nan", "inf"):
+        assert "Enter a number of days" in post(browser, GROUPS, GROUPS, days=days)
     text = post(browser, GROUPS, GROUPS, days="30")
     assert "In progress" in text
     post(browser, "/p/floods/job?task=group", "/p/floods/job/cancel?task=group")
@@ -173,18 +174,18 @@ def test_missed_pairs_are_estimated_from_pairs_within_groups_and_between_them(
     browser: TestClient, project: Project
 ) -> None:
     assert "How many pairs were missed" not in browser.get(GROUPS).text, "a file of an earlier version"
-    made = load(project.groups)
-    apart = tuple((f"f{i}", f"v{j}") for i in range(3) for j in range(2))
-    strata = Stratum(7, (("f0", "f1"), ("v0", "v1"))), Stratum(6, apart), Stratum(0, ())
-    save(project.groups, replace(made, stamp="next", strata=strata))
+    stored = load(project.groups)
+    pairs = tuple((f"f{i}", f"v{j}") for i in range(3) for j in range(2))
+    strata = Stratum(7, (("f0", "f1"), ("v0", "v1"))), Stratum(6, pairs), Stratum(0, ())
+    save(project.groups, replace(stored, stamp="next", strata=strata))
     assert load(project.groups).strata == strata
     text = post(browser, GROUPS, f"{GROUPS}/check/draw?what=missed")
     assert "0 of 8 pairs" in text
     for verdict in ("relevant", "relevant", "skip", *("not",) * 5, "relevant"):
         text = post(browser, f"{GROUPS}/check?what=missed", f"{GROUPS}/check?what=missed", verdict=verdict)
-    said = recall([(7, 2, 2), (6, 6, 1), (0, 0, 0)])
-    assert said[0] == 7 / 8 and f"About {said[0]:.0%}" in text
-    assert f"About {said[0]:.0%}" in browser.get(GROUPS).text
+    estimate = recall([(7, 2, 2), (6, 6, 1), (0, 0, 0)])
+    assert estimate[0] == 7 / 8 and f"About {estimate[0]:.0%}" in text
+    assert f"About {estimate[0]:.0%}" in browser.get(GROUPS).text
     assert "7 of 8 pairs" in post(browser, f"{GROUPS}/check?what=missed", f"{GROUPS}/check/undo?what=missed")
 
 

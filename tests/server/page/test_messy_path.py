@@ -118,6 +118,6 @@ def test_each_row_of_a_messy_file_is_matched_in_five_messy_files(tmp_path: Path,
             form = page.locator("#verdict")
             row, document = form.get_attribute("data-row"), form.get_attribute("data-document")
             press(page, "y" if right[str(row)] == document else "n")
-        found = own_file(pages[1], server, "rows")
-        assert [row["id"] for row in found] == [f"titled{i}" for i in range(len(THEMES))]
-        assert all(right[row["id"]] == row["match id"] for row in found)
+        rows = own_file(pages[1], server, "rows")
+        assert [row["id"] for row in rows] == [f"titled{i}" for i in range(len(THEMES))]
+        assert all(right[row["id"]] == row["match id"] for row in rows)

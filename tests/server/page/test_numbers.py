@@ -27,15 +27,15 @@ TEXTS = re.compile(r"<[^>]+>")
 @pytest.fixture(params=["topic", "pairs"])
 def kind(request: pytest.FixtureRequest, folder: Path) -> str:
     """A review of either kind, in which two documents were read and one was found."""
-    with Ledger(folder / "floods" / "review.sqlite") as kept:
-        kept.put_seeds([*(Seed(id_, text) for id_, text in SEEDS), Seed("s1", "x", document="rtl")])
-        kept.set("unit", request.param)
+    with Ledger(folder / "floods" / "review.sqlite") as ledger:
+        ledger.put_seeds([*(Seed(id_, text) for id_, text in SEEDS), Seed("s1", "x", document="rtl")])
+        ledger.set("unit", request.param)
     if request.param == "pairs":  # so that no job searches for them
         give_candidates(Workspace(folder).project("floods"), {})
     browser = browser_of(create_app(ServeConfig.of(folder)), "ana")
     for id_, verdict in (("v1", "relevant"), ("v2", "not")):
-        named = {"id": id_, "seed": "votes"} if request.param == "pairs" else {}
-        values = form(browser.get("/p/floods/judge", params=named).text, "/judge")
+        query = {"id": id_, "seed": "votes"} if request.param == "pairs" else {}
+        values = form(browser.get("/p/floods/judge", params=query).text, "/judge")
         assert (
             browser.post("/p/floods/judge", data=values | {"verdict": verdict, "copies": ""}).status_code
             == 200

@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import shutil
 import tempfile
 import time
 import zipfile
@@ -48,11 +49,14 @@ def test_files_become_a_review(tmp_path: Path) -> None:
         text = browser.get("/p/floods-2026").text
         assert "Start reviewing" in text
         assert "articles that could not be used" in text
-        assert "text and title are empty" in browser.get("/p/floods-2026/quarantine/seeds").text
+        unusable = browser.get("/p/floods-2026/quarantine/seeds").text
+        assert "text and title are empty" in unusable and '"file":"news.csv"' in unusable
         query = {"q": "rain", "from.date": "2026-03-01", "to.date": "2026-03-02"}  # the dates were converted
         text = browser.get("/p/floods-2026/search", params=query).text
         assert [i for i in range(30) if f">t{i}<" in text or f">t{i} " in text] or "t28" in text
         assert ">t5<" not in text
+        shutil.rmtree(tmp_path / "floods-2026" / "index")
+        assert "posts.csv" in browser.get("/p/floods-2026").text, "the files can be read again"
 
 
 @pytest.mark.parametrize(
@@ -171,7 +175,10 @@ def test_a_broken_review_is_shown_with_reason_and_the_others_work(browser: TestC
     assert "A file of this review is damaged" in listed
     assert browser.get("/p/floods").status_code == 200
     answer = browser.get("/p/votes")
-    assert (answer.status_code, "project.json is damaged" in answer.text) == (400, True)
+    assert (answer.status_code, "votes/project.json is damaged" in answer.text) == (400, True)
+    assert str(folder) not in listed + answer.text
+    (folder / "floods" / "review.sqlite").write_bytes(b"SQLite format 3\0" + bytes(5000))
+    assert "A file of this review is damaged" in browser.get("/p/floods").text
 
 
 def test_an_export_is_private_on_its_way(

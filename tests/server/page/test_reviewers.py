@@ -100,16 +100,16 @@ def test_a_tab_from_yesterday_overwrites_nobody(folder: Path, app: Any) -> None:
     assert "your verdict was not stored" in refused.text
     assert "<bdi>ben</bdi>: <strong>not relevant</strong>" in refused.text
     assert [(j.reviewer, j.verdict) for j in ledger(folder).judgements()] == [("ben", "not")]
-    again = form(refused.text, "/judge")
-    assert again["seen"] == "not "
-    assert ana.post(JUDGE, data=again | {"verdict": "relevant"}).status_code == 200  # ana has seen it now
+    reload = form(refused.text, "/judge")
+    assert reload["seen"] == "not "
+    assert ana.post(JUDGE, data=reload | {"verdict": "relevant"}).status_code == 200  # ana has seen it now
     assert [(j.reviewer, j.verdict) for j in ledger(folder).judgements()] == [
         ("ben", "not"),
         ("ana", "relevant"),
     ]
-    own = ana.post(JUDGE, data=tab | {"verdict": "maybe", "copies": ""})  # an older tab of her own
-    assert own.status_code == 409
-    assert "Your judgement was: relevant." in own.text
+    late = ana.post(JUDGE, data=tab | {"verdict": "maybe", "copies": ""})  # an older tab of her own
+    assert late.status_code == 409
+    assert "Your judgement was: relevant." in late.text
     for key in ("search", "judge"):
         stale = values | {"verdict": "maybe", "id": tab["id"]}
         assert (
@@ -166,9 +166,9 @@ def test_a_search_names_the_seed_and_asks_where_there_are_several(pairs: Path, a
     assert hit.get("seed", "") == ""  # none is chosen for the reviewer
     assert "1: Floods in Valencia</option>" in page
     assert "2: Elections</option>" in page
-    asked = ana.post("/p/floods/search/judge", data=hit | {"verdict": "relevant"})
-    assert asked.status_code == 400
-    assert "to which the document belongs" in asked.text
+    answer = ana.post("/p/floods/search/judge", data=hit | {"verdict": "relevant"})
+    assert answer.status_code == 400
+    assert "to which the document belongs" in answer.text
     page = ana.post("/p/floods/search/judge", data=hit | {"verdict": "relevant", "seed": "votes"}).text
     assert '<span class="pill relevant">relevant</span> <bdi>2: Elections</bdi>' in page
     values = form(page, "/search/judge")
@@ -180,10 +180,10 @@ def test_a_search_names_the_seed_and_asks_where_there_are_several(pairs: Path, a
         ("rain", "not"),
     }
     page = ana.get(JUDGE).text
-    beside = form(page, "/search")  # the header's form, next to a row: for the open row
-    assert beside["seed"] == form(page, "/judge/rows?")["row"]
-    hit = form(ana.get(SEARCH, params={"q": "parliament", "seed": beside["seed"]}).text, "/search/judge")
-    assert hit["seed"] == beside["seed"]
+    header = form(page, "/search")  # the header's form, next to a row: for the open row
+    assert header["seed"] == form(page, "/judge/rows?")["row"]
+    hit = form(ana.get(SEARCH, params={"q": "parliament", "seed": header["seed"]}).text, "/search/judge")
+    assert hit["seed"] == header["seed"]
 
 
 def test_a_blind_review_shows_nobody_the_others_verdict(folder: Path, app: Any) -> None:

@@ -19,7 +19,7 @@ from linker.review.rows.kept import load
 from linker.server.config import ServeConfig
 from linker.server.jobs.matching import run, specification
 from linker.server.page.app import create_app
-from linker.server.page.judging import shown
+from linker.server.page.judging import document_view
 from linker.server.page.matching import results
 from tests.server.page.matches import FOUND, give_candidates, make_matching
 from tests.server.page.support import browser_of, form, forms, opened
@@ -382,7 +382,7 @@ def test_a_long_candidate_is_shown_by_its_passage_and_as_a_whole_on_request(
 ) -> None:
     filler = "Nothing of this sort was ever reported by anybody. " * 40
     found = opened(app, project.key)
-    page = shown(found, Candidate("r1", "sharks", 0.0))
+    page = document_view(found, Candidate("r1", "sharks", 0.0))
     assert page.brief is None
     text = f"{filler}A shark swam along the motorway near Houston. {filler}"
     page = dataclasses.replace(

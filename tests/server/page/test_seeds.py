@@ -88,6 +88,7 @@ def test_settings_are_stored_all_or_none(folder: Path, browser: TestClient) -> N
         {"unit": "x"},
     ):
         answer = browser.post(SETTINGS, data=values | wrong)
+        assert "Enter a share of at most 100 per cent" in answer.text
         assert answer.status_code == 400, wrong
         assert 'class="error"' in answer.text
     assert ledger(folder).settings == stored
@@ -136,11 +137,11 @@ def test_export_sends_a_file_of_its_name(folder: Path, browser: TestClient) -> N
 
 
 def test_the_curve_ends_where_the_review_stands_and_the_pace_leaves_breaks_out() -> None:
-    drawn = curve([1, 1, 2, 3], 6, language("en"))
-    assert drawn.line.startswith("0,260")
-    assert drawn.line.endswith("640.0,130.0")  # 3 of 6, at the right
-    assert [tick.label for tick in drawn.x_ticks] == ["0", "1", "2", "3", "4"]
-    assert drawn.band == (0.0, 130.0)
+    plot = curve([1, 1, 2, 3], 6, language("en"))
+    assert plot.line.startswith("0,260")
+    assert plot.line.endswith("640.0,130.0")  # 3 of 6, at the right
+    assert [tick.label for tick in plot.x_ticks] == ["0", "1", "2", "3", "4"]
+    assert plot.band == (0.0, 130.0)
     long = curve(list(range(1, 5001)), None, language("de"))
     assert len(long.line.split()) <= 325
     assert long.y_ticks[-1].label == "5.000"
@@ -149,9 +150,9 @@ def test_the_curve_ends_where_the_review_stands_and_the_pace_leaves_breaks_out()
     assert per_hour([0, 10, 20, 30, 40, 50]) == pytest.approx(360)
     assert per_hour([0, 10, 20, 2000, 2010, 2020, 2030]) == pytest.approx(360)  # a break in the middle
     assert per_hour([0, 10]) is None
-    said = Judgement("s", "d", "relevant", "ana", time="2026-03-02T10:00:00+00:00")
+    judgement = Judgement("s", "d", "relevant", "ana", time="2026-03-02T10:00:00+00:00")
     other = Judgement("s", "e", "not", "ana", time="2026-03-02T10:00:09+00:00")
-    (pace,) = paces([Entry(1, said), Entry(2, other), Entry(3, said, undoes=1)])
+    (pace,) = paces([Entry(1, judgement), Entry(2, other), Entry(3, judgement, undoes=1)])
     assert (pace.reviewer, pace.read, pace.found, pace.per_hour) == ("ana", 1, 0, None)
 
 

@@ -38,15 +38,15 @@ def test_an_index_is_served_with_its_ledger_and_learner_is_loaded_before_anybody
 
 
 def test_mistakes_are_one_line(folder: Path, tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        done = linker("serve", folder, "--port", str(taken.getsockname()[1]), check=1)
-    assert "--port" in done.stderr
-    assert done.stderr.count("\n") == 1
-    done = linker("serve", folder, "--host", "0.0.0.0", check=1)
-    assert "--token-file" in done.stderr
-    assert done.stdout == ""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        process = linker("serve", folder, "--port", str(listener.getsockname()[1]), check=1)
+    assert "--port" in process.stderr
+    assert process.stderr.count("\n") == 1
+    process = linker("serve", folder, "--host", "0.0.0.0", check=1)
+    assert "--token-file" in process.stderr
+    assert process.stdout == ""
     (tmp_path / "news.csv").write_text("id,text\n")
     assert "is a file" in linker("serve", tmp_path / "news.csv", check=1).stderr
 

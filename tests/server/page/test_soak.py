@@ -88,7 +88,7 @@ def test_no_judgement_is_lost_or_doubled(workspace: Path) -> None:
     log, ended = Log(), threading.Event()
     options = ("--api", "--token-file", str(workspace / "tokens"))
     server = Server(workspace / "reviews", 0, *options)
-    port, said = server.port, list[str]()
+    port, errors = server.port, list[str]()
     tasks: list[Callable[[], None]] = [
         *(functools.partial(_review, server.address, name, log, ended) for name in REVIEWERS),
         functools.partial(_stall, server.address, log, ended),
@@ -100,7 +100,7 @@ def test_no_judgement_is_lost_or_doubled(workspace: Path) -> None:
             for _ in range(KILLS):
                 log.until_all_are_served(SECONDS / (KILLS + 1))
                 server.kill()
-                said.append(server.errors)
+                errors.append(server.errors)
                 server = Server(workspace / "reviews", port, *options)
             log.until_all_are_served(SECONDS / (KILLS + 1))
         except BaseException:
@@ -111,14 +111,14 @@ def test_no_judgement_is_lost_or_doubled(workspace: Path) -> None:
         for task in running:
             task.result()
     assert server.end() == 0
-    assert log.faults == [], "".join([*said, server.errors])
+    assert log.faults == [], "".join([*errors, server.errors])
     with Ledger(Workspace(workspace / "reviews").project("soak").ledger) as ledger:
-        kept = [(j.reviewer, j.id, str(j.verdict)) for j in ledger.judgements()]
-        assert len(ledger.history()) == len(kept), "a judgement was stored twice"
-    assert log.stored <= set(kept), "a judgement that was acknowledged is lost"
-    assert set(kept) <= (+log.sent).keys(), "a judgement that nobody made is stored"
-    by = {id_: reviewer for reviewer, id_, _ in kept}
-    assert len(by) == len(kept), "two reviewers judged one document"
+        stored = [(j.reviewer, j.id, str(j.verdict)) for j in ledger.judgements()]
+        assert len(ledger.history()) == len(stored), "a judgement was stored twice"
+    assert log.stored <= set(stored), "a judgement that was acknowledged is lost"
+    assert set(stored) <= (+log.sent).keys(), "a judgement that nobody made is stored"
+    by = {id_: reviewer for reviewer, id_, _ in stored}
+    assert len(by) == len(stored), "two reviewers judged one document"
     assert all(by[id_] != reviewer for reviewer, id_ in log.refused), "a verdict was refused, and none stood"
 
 

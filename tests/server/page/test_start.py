@@ -179,11 +179,11 @@ MACHINE = [
 
 @pytest.mark.parametrize("error", MACHINE, ids=repr)
 def test_what_fails_on_the_machine_is_told_in_the_readers_language_without_a_path(error: Exception) -> None:
-    sent = orjson.loads(orjson.dumps(reason_of(error).to_json()))  # as reported by a job's process
-    for reason in (reason_of(error), Reason.of(sent)):
-        told = {explain(reason, language(code)) for code in LANGUAGES}
-        assert len(told) == len(LANGUAGES)
-        assert not any(word in text for text in told for word in ("/srv", "pip ", "--"))
+    values = orjson.loads(orjson.dumps(reason_of(error).to_json()))  # as reported by a job's process
+    for reason in (reason_of(error), Reason.of(values)):
+        texts = {explain(reason, language(code)) for code in LANGUAGES}
+        assert len(texts) == len(LANGUAGES)
+        assert not any(word in text for text in texts for word in ("/srv", "pip ", "--"))
 
 
 @pytest.mark.parametrize(

@@ -64,34 +64,34 @@ def test_from_files_to_an_export_with_two_reviewers_and_a_power_cut(tmp_path: Pa
     with chromium() as browser, contextlib.ExitStack() as stack:
         server = stack.enter_context(served(folder))
         page = window(browser, server, "ana", faults)
-        found = []
+        violations = []
         page.goto(server.address)
-        found += axe(page)
+        violations += axe(page)
         page.get_by_role("link", name="Choose files").press("Enter")
-        found += axe(page)
+        violations += axe(page)
         page.set_input_files("#posts", posts)
         page.set_input_files("#articles", articles)
         page.fill("#name", "Floods 2026")
         page.keyboard.press("Enter")
         page.wait_for_url("**/setup")
-        found += axe(page)
+        violations += axe(page)
         page.locator("main form button.main").press("Enter")
         # there are seeds: continue to Judge
         page.wait_for_url(re.compile(r"/p/floods-2026/judge$"), timeout=120_000)
         page.goto(f"{server.address}/p/floods-2026")
-        found += axe(page)
+        violations += axe(page)
         (project,) = Workspace(folder).projects
         second = window(browser, server, "bo", faults)
         for each in (page, second):
             each.goto(f"{server.address}/p/floods-2026/judge")
-        shown = {w.locator("#verdict").get_attribute("data-document") for w in (page, second)}
-        assert len(shown) == 2  # nobody gets a document that another has open
-        done = 0
+        documents = {w.locator("#verdict").get_attribute("data-document") for w in (page, second)}
+        assert len(documents) == 2  # nobody gets a document that another has open
+        count = 0
         for _ in range(JUDGED // 4):
-            done += judge(page, 1) + judge(second, 1)
+            count += judge(page, 1) + judge(second, 1)
         assert faults == []
         server.kill()
-        assert judgements(project) == done  # no acknowledged judgement is lost
+        assert judgements(project) == count  # no acknowledged judgement is lost
         page.keyboard.press("y")  # the server is down
         expect(page.locator("#offline")).to_be_visible()
         faults.clear()
@@ -100,26 +100,26 @@ def test_from_files_to_an_export_with_two_reviewers_and_a_power_cut(tmp_path: Pa
         for each in (page, second):
             each.goto(f"{server.address}/p/floods-2026/judge")
         for _ in range(JUDGED // 4):
-            done += judge(page, 1) + judge(second, 1)
-        assert judgements(project) == done
+            count += judge(page, 1) + judge(second, 1)
+        assert judgements(project) == count
         page.keyboard.press("u")
         expect(page.locator("#verdict")).to_be_visible()
         expect(page.locator("#main[aria-busy]")).to_have_count(0)  # the policy blocks evaluating our scripts
-        assert judgements(project) == done - 1
-        done += judge(page, 1) - 1
-        found += axe(page)
+        assert judgements(project) == count - 1
+        count += judge(page, 1) - 1
+        violations += axe(page)
         for name in ("search?q=flooded+plaza", "seeds", "progress", "compare", "links", "map", "export"):
             page.goto(f"{server.address}/p/floods-2026/{name}")
-            found += axe(page)
+            violations += axe(page)
         page.goto(f"{server.address}/p/floods-2026/progress")
         page.get_by_role("button", name=re.compile("audit", re.IGNORECASE)).press("Enter")
         page.goto(f"{server.address}/p/floods-2026/judge")
         expect(page.locator("#post-label")).to_contain_text("audit")
-        done += judge(page, 2)
+        count += judge(page, 2)
         page.goto(f"{server.address}/p/floods-2026/export")
         with page.expect_download() as download:
             page.locator("main form button").press("Enter")
         sheet = openpyxl.load_workbook(io.BytesIO(download.value.path().read_bytes())).worksheets[0]
-        assert len(list(sheet.rows)) - 1 == done
-        assert found == []
+        assert len(list(sheet.rows)) - 1 == count
+        assert violations == []
         assert faults == []

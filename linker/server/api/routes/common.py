@@ -150,13 +150,13 @@ class StrictRoute(APIRoute):
         if len(body) > children.LARGE:
             service = await service_of(request)
             async with service.aside[OWNER.get()]:
-                found = await children.run(children.__name__, self.endpoint.__module__, self.path, body=body)
-            head, _, spec = found.partition(b"\n")
-            told = orjson.loads(head)
-            if told["errors"]:
-                raise RequestValidationError(told["errors"])
+                output = await children.run(children.__name__, self.endpoint.__module__, self.path, body=body)
+            head, _, spec = output.partition(b"\n")
+            outcome = orjson.loads(head)
+            if outcome["errors"]:
+                raise RequestValidationError(outcome["errors"])
             if spec:
-                request.short, request.state.spec = told["request"], orjson.Fragment(spec)
+                request.short, request.state.spec = outcome["request"], orjson.Fragment(spec)
 
 
 def routes(tag: str) -> APIRouter:
@@ -169,7 +169,7 @@ def examples(**by_name: Any) -> dict[str, Any]:
     return {name: {"summary": name.replace("_", " "), "value": value} for name, value in by_name.items()}
 
 
-def answered(example: Any, description: str = "") -> dict[str, Any]:
+def success(example: Any, description: str = "") -> dict[str, Any]:
     """Return the OpenAPI description of a successful response, with an example."""
     return {
         "description": description or "It succeeded.",

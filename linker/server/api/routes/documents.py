@@ -142,8 +142,8 @@ async def documents(
         return list(itertools.islice(served.engine.documents(where or None, after), limit + 1))
 
     page = await served.pool.run(found)
-    listed = [{"id": d.id, "title": d.title, "text": d.text, "metadata": d.metadata} for d in page[:limit]]
-    return json({"documents": listed, "next": page[limit - 1].id if len(page) > limit else None})
+    following = page[limit - 1].id if len(page) > limit else None
+    return json({"documents": [*map(_describe, page[:limit])], "next": following})
 
 
 @router.post(
@@ -156,7 +156,7 @@ async def delete_many(
     """Delete documents in one commit; ids that are not in the index are named in the answer."""
     ids = [check_id(id_) for id_ in dict.fromkeys(body.ids)]
     had = await served.change(lambda: served.engine.apply(ids))
-    missing = [id_ for id_, there in zip(ids, had, strict=True) if not there]
+    missing = [id_ for id_, existed in zip(ids, had, strict=True) if not existed]
     generation = served.engine.collection.manifest.generation
     return json({"deleted": len(ids) - len(missing), "missing": missing, "generation": generation})
 
@@ -169,8 +169,7 @@ async def read(id: DocumentId, served: InIndex) -> Response:
         served.engine.refresh()
         return served.engine.document(id)
 
-    found = await served.pool.run(find)
-    return json({"id": found.id, "title": found.title, "text": found.text, "metadata": found.metadata})
+    return json(_describe(await served.pool.run(find)))
 
 
 @router.put(
@@ -252,6 +251,10 @@ async def bulk(
         problem.more["report"] = task.report.to_json()
         raise problem from error
     return json(report.to_json())
+
+
+def _describe(document: Document) -> dict[str, Any]:
+    return {"id": document.id, "title": document.title, "text": document.text, "metadata": document.metadata}
 
 
 def _document(id_: str, body: DocumentBody) -> Document:

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 from starlette.responses import Response
 
 from indexes.interface import Matrix
-from linker.server.api.routes.common import InService, about, answered, examples, json, routes
+from linker.server.api.routes.common import InService, about, examples, json, routes, success
 from linker.server.api.served import Served, Service
 from linker.server.errors import ProblemError
 from linker.server.fields import Model
@@ -104,22 +104,22 @@ def with_encoder(service: Service, model: str | None) -> Served:
 
     Without `model`, return the only index that has an encoder. Raises ProblemError if none or several match.
     """
-    found = {name: served for name, served in service.indexes.items() if _encoder_name(served)}
-    if not found:
+    known = {name: served for name, served in service.indexes.items() if _encoder_name(served)}
+    if not known:
         raise _refusal(400, "no index has an encoder: build an index with one", "no-encoder")
-    if model is None and len(found) == 1:
-        return next(iter(found.values()))
-    if model in found:
-        return found[model]
-    named = [served for served in found.values() if _encoder_name(served) == model]
-    if not named:
-        raise _refusal(404, f"there is no model {model!r}: choose one of {', '.join(found)}", "unknown-model")
-    fingerprints = {e.fingerprint for s in named if (e := s.engine.collection.manifest.encoder) is not None}
+    if model is None and len(known) == 1:
+        return next(iter(known.values()))
+    if model in known:
+        return known[model]
+    matches = [served for served in known.values() if _encoder_name(served) == model]
+    if not matches:
+        raise _refusal(404, f"there is no model {model!r}: choose one of {', '.join(known)}", "unknown-model")
+    fingerprints = {e.fingerprint for s in matches if (e := s.engine.collection.manifest.encoder) is not None}
     if len(fingerprints) > 1:
         raise _refusal(
-            400, f"several encoders are named {model!r}: name an index: {', '.join(found)}", "ambiguous-model"
+            400, f"several encoders are named {model!r}: name an index: {', '.join(known)}", "ambiguous-model"
         )
-    return named[0]
+    return matches[0]
 
 
 def _refusal(status: int, detail: str, code: str) -> ProblemError:
@@ -150,7 +150,7 @@ ANSWER = {
         EmbeddingAnswer,
         "Encode texts (OpenAI's shape)",
         501,
-        success={200: answered(ANSWER, "One vector per text.")},
+        success={200: success(ANSWER, "One vector per text.")},
     ),
 )
 async def embeddings(
@@ -192,7 +192,7 @@ MODEL = {"id": "news", "object": "model", "created": 0, "owned_by": "linker"}
     **about(
         ModelList,
         "List the models (OpenAI's shape)",
-        success={200: answered({"object": "list", "data": [MODEL]}, "The models.")},
+        success={200: success({"object": "list", "data": [MODEL]}, "The models.")},
     ),
 )
 async def models(service: InService) -> Response:

@@ -68,16 +68,16 @@ async def evaluate_runs(request: Request, service: InService) -> Response:
     # parsed in a thread or another process: blocking the event loop for half a second would affect everybody
     body = await request.body()
     if len(body) <= evaluating.SMALL:
-        found = await service.heavy.run(lambda: evaluating.answer(body))
+        outcome = await service.heavy.run(lambda: evaluating.answer(body))
     else:
         async with service.aside[OWNER.get()]:
-            found = await evaluating.in_process(body)
-    return _answered(found)
+            outcome = await evaluating.in_process(body)
+    return _response(outcome)
 
 
-def _answered(found: dict[str, Any]) -> Response:
-    if "invalid" in found:
-        raise RequestValidationError(found["invalid"])
-    if "error" in found:
-        raise InputError(found["error"])
-    return json(found)
+def _response(outcome: dict[str, Any]) -> Response:
+    if "invalid" in outcome:
+        raise RequestValidationError(outcome["invalid"])
+    if "error" in outcome:
+        raise InputError(outcome["error"])
+    return json(outcome)

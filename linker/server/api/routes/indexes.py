@@ -26,11 +26,11 @@ from linker.engine.options import CreateOptions
 from linker.server.api.routes.common import (
     InService,
     about,
-    answered,
     content_type,
     examples,
     json,
     routes,
+    success,
 )  # fmt: skip
 from linker.server.api.served import Served, Service
 from linker.server.errors import ProblemError
@@ -144,7 +144,7 @@ async def create(
             f"the encoder {body.encoder!r} is not installed on this server: choose one of {', '.join(there)}",
             "no-encoder",
         )
-    return await _made(service, name, lambda out: building.create(out, **body.model_dump()))
+    return await _create(service, name, lambda out: building.create(out, **body.model_dump()))
 
 
 @router.delete("/v1/indexes/{name}", **about(None, "Delete an index", 409, scope="admin"), status_code=204)
@@ -193,7 +193,7 @@ async def snapshot(name: AnyIndexPath, service: InService) -> Response:
         )
 
     def archived() -> IO[bytes]:
-        with contextlib.ExitStack() as opened, _refused(directory, name, 409, "no-snapshot"):
+        with contextlib.ExitStack() as opened, _as_problem(directory, name, 409, "no-snapshot"):
             file: IO[bytes] = opened.enter_context(tempfile.TemporaryFile())
             backup.write_archive(directory, file)
             opened.pop_all()
@@ -218,7 +218,7 @@ async def snapshot(name: AnyIndexPath, service: InService) -> Response:
         "Restore a snapshot",
         409,
         scope="admin",
-        success={201: answered({}, "The index exists.") | {"model": IndexDescription}},
+        success={201: success({}, "The index exists.") | {"model": IndexDescription}},
     ),
     status_code=201,
     openapi_extra={
@@ -244,10 +244,10 @@ async def restore(name: IndexPath, request: Request, service: InService) -> Resp
             except (DamagedError, FormatVersionError) as e:
                 raise ProblemError(400, str(e).replace(str(out), name), "bad-snapshot") from None
 
-        return await _made(service, name, unpacked)
+        return await _create(service, name, unpacked)
 
 
-async def _made(service: Service, name: str, make: Callable[[Path], object]) -> Response:
+async def _create(service: Service, name: str, make: Callable[[Path], object]) -> Response:
     """Create an index, serve it and return its description. Raises ProblemError (409) if the name is taken, or if
     this server cannot create indexes."""
     async with service.administering:
@@ -256,7 +256,7 @@ async def _made(service: Service, name: str, make: Callable[[Path], object]) -> 
             raise ProblemError(409, f"the index or folder {name!r} already exists", "index-exists")
 
         def made() -> dict[str, Any]:
-            with _refused(directory, name, 400, "bad-request"):
+            with _as_problem(directory, name, 400, "bad-request"):
                 make(directory)
                 (directory / MARK).touch()
                 return describe(service.serve(name, directory))
@@ -281,7 +281,7 @@ def _folder(service: Service) -> Path:
 
 
 @contextlib.contextmanager
-def _refused(directory: Path, name: str, status: int, code: str) -> Iterator[None]:
+def _as_problem(directory: Path, name: str, status: int, code: str) -> Iterator[None]:
     """Raise an IndexesError as a ProblemError whose text has the index's name instead of its path."""
     try:
         yield

@@ -11,7 +11,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from linker.server.api.guard import require
-from linker.server.api.routes.common import InService, about, answered, json, routes
+from linker.server.api.routes.common import InService, about, json, routes, success
 from linker.server.api.served import Served, Service
 from linker.server.fields import Model
 from linker.server.guard.tokens import Principal
@@ -52,34 +52,34 @@ class JobList(Model):
 
 JOB = {"id": "b2xk", "kind": "find", "state": "running", "created": 1795310000.5, "error": ""}
 RUNNING = JOB | {"progress": {"what": "documents", "done": 50, "total": 100, "remaining": 1.5}}
-STARTED = answered(
+STARTED = success(
     JOB | {"state": "waiting", "progress": None}, "The job was started; `location` is its address."
 )
 
 
-async def submitted(service: Service, kind: Kind, spec: Any, principal: Principal, *used: Served) -> Response:
+async def submit(service: Service, kind: Kind, spec: Any, principal: Principal, *used: Served) -> Response:
     """Start a job that reads the indexes `used`; return a response with its state and its address."""
     hidden = {directory: name for served in used for directory, name in served.names.items()}
     job = await asyncio.to_thread(service.jobs.submit, kind, spec, principal, hidden=hidden)
-    answer = json(_described(job), 202)
+    answer = json(_describe(job), 202)
     answer.headers["location"] = f"/v1/jobs/{job.id}"
     return answer
 
 
-def _described(job: Standing) -> dict[str, Any]:
+def _describe(job: Standing) -> dict[str, Any]:
     """Return a job as `JobDescription` without its result."""
     step = {name: getattr(job.step, name) for name in ("what", "done", "total", "remaining")}
-    told = {name: getattr(job, name) for name in ("id", "kind", "state", "created", "error")}
-    return told | {"progress": step if job.step.what else None}
+    fields = {name: getattr(job, name) for name in ("id", "kind", "state", "created", "error")}
+    return fields | {"progress": step if job.step.what else None}
 
 
 @router.get(
     "/v1/jobs",
-    **about(JobList, "List the jobs", scope="", success={200: answered({"jobs": [RUNNING]}, "The jobs.")}),
+    **about(JobList, "List the jobs", scope="", success={200: success({"jobs": [RUNNING]}, "The jobs.")}),
 )
 async def jobs(service: InService, principal: Reader) -> Response:
     """Return this token's jobs, latest first, without results; with the scope `admin`, all jobs."""
-    return json({"jobs": [*map(_described, await asyncio.to_thread(service.jobs.list, principal))]})
+    return json({"jobs": [*map(_describe, await asyncio.to_thread(service.jobs.list, principal))]})
 
 
 @router.get("/v1/jobs/{id}", **about(JobDescription, "How far a job is, and its result", scope=""))
@@ -87,7 +87,7 @@ async def job(id: JobId, service: InService, principal: Reader) -> Response:
     """Return a job's state and, if it is done, its result; ended jobs are forgotten after an hour."""
     job = await asyncio.to_thread(service.jobs.get, id, principal)
     result = await asyncio.to_thread(service.jobs.result, id) if job.state == "done" else None
-    return json(_described(job) | ({"result": orjson.Fragment(result)} if result else {}))
+    return json(_describe(job) | ({"result": orjson.Fragment(result)} if result else {}))
 
 
 @router.delete(
@@ -96,9 +96,9 @@ async def job(id: JobId, service: InService, principal: Reader) -> Response:
         JobDescription,
         "Cancel or forget a job",
         scope="",
-        success={200: answered(JOB | {"state": "cancelled"}, "Its last state.")},
+        success={200: success(JOB | {"state": "cancelled"}, "Its last state.")},
     ),
 )
 async def cancel(id: JobId, service: InService, principal: Reader) -> Response:
     """End a job and discard its results; return its last state."""
-    return json(_described(await asyncio.to_thread(service.jobs.forget, id, principal)))
+    return json(_describe(await asyncio.to_thread(service.jobs.forget, id, principal)))

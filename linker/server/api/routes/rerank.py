@@ -12,7 +12,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from indexes.dtypes import Float32Array
-from linker.server.api.routes.common import InService, about, answered, examples, json, routes
+from linker.server.api.routes.common import InService, about, examples, json, routes, success
 from linker.server.api.routes.embeddings import LONGEST, ModelName, with_encoder
 from linker.server.fields import Model
 
@@ -98,7 +98,7 @@ ANSWER = {
         CohereAnswer | list[TeiRank],
         "Order texts for a query (Cohere's and TEI's shapes)",
         501,
-        success={200: answered(ANSWER, "The order; as a list of ranks if `texts` were sent.")},
+        success={200: success(ANSWER, "The order; as a list of ranks if `texts` were sent.")},
     ),
 )
 async def rerank(

@@ -24,10 +24,10 @@ from linker.server.api.routes.common import (
     InService,
     Mapping,
     about,
-    answered,
     examples,
     json,
     routes,
+    success,
 )
 from linker.server.api.served import Served
 from linker.server.fields import Model, option
@@ -231,7 +231,7 @@ class SearchAnswer(Model):
         SearchAnswer,
         "Search an index",
         501,
-        success={200: answered(ANSWER, "One result per text, best documents first.")},
+        success={200: success(ANSWER, "One result per text, best documents first.")},
     ),
 )
 async def search(
@@ -240,13 +240,13 @@ async def search(
     """Return the documents that match each text best."""
     served = service.served(request.index)
     answer = await served.search(request.all, request.options)
-    service.metrics.searched(served.name, len(request.all), bool(answer.degraded))
+    service.metrics.count_search(served.name, len(request.all), bool(answer.degraded))
     if sum(map(len, answer.hits)) <= FEW and not request.explain:  # a thread would cost more than it saves
-        return json(_described(served, answer, request))
-    return await served.heavy.run(lambda: json(_described(served, answer, request)))
+        return json(_describe(served, answer, request))
+    return await served.heavy.run(lambda: json(_describe(served, answer, request)))
 
 
-def _described(served: Served, answer: Answer, request: SearchRequest) -> dict[str, Any]:
+def _describe(served: Served, answer: Answer, request: SearchRequest) -> dict[str, Any]:
     explained = []
     if request.explain:
         ranker = pooled.load() if request.rerank == "pooled" else served.engine.ranker

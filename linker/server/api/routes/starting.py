@@ -16,7 +16,7 @@ from linker.review.interface import Verdict
 from linker.review.options import FindOptions
 from linker.review.settings import OrderName, Settings, Unit
 from linker.server.api.routes.common import IndexName, InService, about, examples, routes
-from linker.server.api.routes.jobs import STARTED, JobDescription, Reader, submitted
+from linker.server.api.routes.jobs import STARTED, JobDescription, Reader, submit
 from linker.server.api.served import Served, Service
 from linker.server.fields import Model, argument, option
 
@@ -47,7 +47,7 @@ class KnownJudgement(Model):
 
 
 class JobRequest(Model):
-    """What a client asks of a job."""
+    """The body of a request that starts a job."""
 
     def spec(self) -> dict[str, Any]:
         """Return the part of the request that only the job reads."""
@@ -216,7 +216,7 @@ def starts(name: str, what: str) -> Callable[[RouteT], RouteT]:
 
 @starts("find", "documents for seeds")
 async def find(
-    asked: Request,
+    http: Request,
     request: Annotated[FindRequest, Body(openapi_examples=FIND)],
     service: InService,
     principal: Reader,
@@ -226,12 +226,12 @@ async def find(
     settings = request.settings()
     await served.pool.run(lambda: served.engine.filter(request.where))
     spec = {"index": str(served.engine.directory), "settings": settings, "limit": request.limit}
-    return await submitted(service, "find", spec | _given(asked, request), principal, served)
+    return await submit(service, "find", spec | _job_spec(http, request), principal, served)
 
 
 @starts("link", "link two collections")
 async def link(
-    asked: Request,
+    http: Request,
     request: Annotated[LinkRequest, Body(openapi_examples=LINK)],
     service: InService,
     principal: Reader,
@@ -239,7 +239,7 @@ async def link(
     """Start a job that links each text to its counterparts in another collection, in one language or two."""
     sides = {"source": request.source, "target": request.target}
     spec, used = _indexes(service, sides)
-    return await submitted(service, "link", spec | _given(asked, request), principal, *used)
+    return await submit(service, "link", spec | _job_spec(http, request), principal, *used)
 
 
 def _indexes(service: Service, sides: Mapping[str, LinkSide]) -> tuple[dict[str, Any], list[Served]]:
@@ -249,18 +249,18 @@ def _indexes(service: Service, sides: Mapping[str, LinkSide]) -> tuple[dict[str,
     return {"indexes": directories}, [*used.values()]
 
 
-def _given(asked: Request, request: JobRequest) -> dict[str, Any]:
+def _job_spec(http: Request, request: JobRequest) -> dict[str, Any]:
     """Return the part of a request that a job reads; if it is large, as written by the process that has read it."""
-    return {"given": getattr(asked.state, "spec", None) or request.spec()}
+    return {"given": getattr(http.state, "spec", None) or request.spec()}
 
 
 @starts("group", "group a corpus into stories")
 async def group(
-    asked: Request,
+    http: Request,
     request: Annotated[GroupRequest, Body(openapi_examples=GROUP)],
     service: InService,
     principal: Reader,
 ) -> Response:
     """Start a job that groups documents about the same story, and near-duplicates."""
     spec, used = _indexes(service, {"corpus": request.corpus})
-    return await submitted(service, "group", spec | _given(asked, request), principal, *used)
+    return await submit(service, "group", spec | _job_spec(http, request), principal, *used)
