@@ -114,7 +114,7 @@ def _retrieval(folder: Path, queries: Path, documents: Path, work: Path, quick: 
 
 
 def _links(path: Path) -> list[str]:
-    """Return the lines of a file of links, without its header. Raises InputError if one is malformed or none is left."""
+    """Return the lines of a file of links after its header. Raises InputError for a malformed line or no line."""
     lines = [(where, line) for _, where, line in filled_lines(path)][1:]
     if not lines:
         raise InputError(f"{path} holds no link")
