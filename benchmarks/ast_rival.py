@@ -32,10 +32,10 @@ def figures(
     """Return the tables (one chunk) and retrieval, where a document's score is its best chunk's."""
     dense = {}
     for split in ("dev", "test"):
-        asked = texts[case.linked[split]]
-        scores = np.full((len(asked), len(case.pairs.documents)), -np.inf, dtype=np.float32)
+        queries = texts[case.linked[split]]
+        scores = np.full((len(queries), len(case.pairs.documents)), -np.inf, dtype=np.float32)
         for rows, found in chunks:
-            scores[:, rows] = np.maximum(scores[:, rows], asked @ found.T)
+            scores[:, rows] = np.maximum(scores[:, rows], queries @ found.T)
         dense[split] = best(scores, DEPTH)
     first = chunks[0][1]
     one = {"tables": tables(case, texts[case.linked["test"]], first)} if len(chunks) == 1 else {}

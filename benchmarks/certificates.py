@@ -181,14 +181,15 @@ def ordered(moment: Moment, order: str, chance: np.random.Generator) -> Moment:
     cpu_minutes=(30.0, "no further orders are recorded after so much CPU time"),
     reviews=(2000, "audits per setting"),
 )
-def measured(given: Arguments) -> Results:
-    record(given.work / "orders", given.cpu_minutes * 60)
-    known, chance, rows = [*moments(given.work / "orders")], np.random.default_rng(0), list[dict[str, Any]]()
+def measured(options: Arguments) -> Results:
+    orders, rows = options.work / "orders", list[dict[str, Any]]()
+    record(orders, options.cpu_minutes * 60)
+    known, chance = [*moments(orders)], np.random.default_rng(0)
     for kind in ("plain", "hidden"):
         for order in ORDERS if kind == "plain" else ORDERS[:1]:
             for when in ("recall", "stop"):
                 for target in TARGETS:
                     part = [m for m in known if (m.kind, m.when, m.target) == (kind, when, target)]
-                    found = simulated([ordered(m, order, chance) for m in part], given.reviews)
+                    found = simulated([ordered(m, order, chance) for m in part], options.reviews)
                     rows.append({"kind": kind, "order_of": order, "when": when, "target": target, **found})
     return {"topics": len({m.topic for m in known if m.kind == "plain"}), "settings": rows}

@@ -140,11 +140,11 @@ def compared(name: str, server: str, queries: int, work: Path) -> dict[str, Any]
             building.build([corpus], out, options)
             with Engine.open(out) as engine:
                 found["documents"] = len(engine)
-                for ranking, made in rankings.items():
-                    asked = texts[: len(expected[ranking])]
-                    answers, cost = costs(made(engine), asked, node.pid)
+                for ranking, ranker_of in rankings.items():
+                    part = texts[: len(expected[ranking])]
+                    answers, cost = costs(ranker_of(engine), part, node.pid)
                     same = sum(a == b for a, b in zip(answers, expected[ranking], strict=True))
-                    found[f"{place}, {ranking}"] = {"identical": same, "queries": len(asked), **cost}
+                    found[f"{place}, {ranking}"] = {"identical": same, "queries": len(part), **cost}
                     print(name, place, ranking, found[f"{place}, {ranking}"], flush=True)
     return found
 

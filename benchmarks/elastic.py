@@ -147,8 +147,8 @@ def measure(size: int, queries: list[str], folder: Path, node: elastic_server.No
     sides = {name: (side, clock) for name, side, clock in rivals(size, folder, node)}
     found: dict[str, Any] = {}
     for name, (side, clock) in sides.items():
-        here, there = clock.time(lambda side=side: side.build(texts))  # type: ignore[misc]  # bound at once
-        found[name] = {"documents_per_cpu_s": round(len(texts) / (here + there))}
+        client, server = clock.time(lambda side=side: side.build(texts))  # type: ignore[misc]  # bound at once
+        found[name] = {"documents_per_cpu_s": round(len(texts) / (client + server))}
         print(size, name, found[name], flush=True)
     # this also warms up all systems
     answers = {name: side.search(queries) for name, (side, _) in sides.items()}
@@ -163,13 +163,13 @@ def measure(size: int, queries: list[str], folder: Path, node: elastic_server.No
                     for t in clock.time(lambda side=side: [side.search([q]) for q in queries[:SINGLE]])  # type: ignore[misc]  # bound at once
                 ],
             }
-            for kind, (here, there) in cost.items():
-                least[name][kind] = min(least[name][kind], (here + there, there))
+            for kind, (client, server) in cost.items():
+                least[name][kind] = min(least[name][kind], (client + server, server))
     for name, kinds in least.items():
-        for kind, (total, there) in kinds.items():
+        for kind, (total, server) in kinds.items():
             found[name][f"{kind}_queries_per_cpu_s"] = round(1 / total, 1)
-            if there:
-                found[name][f"{kind}_server_ms_a_query"] = round(1000 * there, 3)
+            if server:
+                found[name][f"{kind}_server_ms_a_query"] = round(1000 * server, 3)
         found[name]["same_ten_as_ours"] = _agreement(answers[name], answers["ours"])
     return {"documents": len(texts), "queries": len(queries), "rivals": found}
 

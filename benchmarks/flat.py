@@ -86,14 +86,14 @@ def torch_blocks(vectors: Matrix, dtype: str) -> Search:
     import torch
 
     torch.set_num_threads(1)
-    kept = torch.from_numpy(vectors).to(getattr(torch, dtype))
+    table = torch.from_numpy(vectors).to(getattr(torch, dtype))
 
     def search(queries: Matrix, k: int) -> tuple[Any, Any]:
-        asked = torch.from_numpy(queries).to(kept.dtype)
-        best = torch.full((len(asked), k), -torch.inf)
-        rows = torch.full((len(asked), k), -1)
-        for start in range(0, len(kept), BLOCK):
-            scores = (asked @ kept[start : start + BLOCK].T).float()
+        batch = torch.from_numpy(queries).to(table.dtype)
+        best = torch.full((len(batch), k), -torch.inf)
+        rows = torch.full((len(batch), k), -1)
+        for start in range(0, len(table), BLOCK):
+            scores = (batch @ table[start : start + BLOCK].T).float()
             late = (scores.amax(dim=1) > best[:, -1]).nonzero()[:, 0]
             if len(late):
                 top, place = scores[late].topk(min(k, scores.shape[1]))

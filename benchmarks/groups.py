@@ -226,16 +226,16 @@ def promises(work: Path) -> dict[str, Any]:
     scores, right = stories.certain[pairs[:, 0]], corpus.gold[pairs[:, 0]] == corpus.gold[pairs[:, 1]]
     rng, rows = np.random.default_rng(0), {}
     for precision in PROMISED:
-        kept, given, share = 0, 0, 0.0
+        successes, certificates, share = 0, 0, 0.0
         for _ in range(TRIALS):
-            drawn = rng.permutation(len(pairs))[:JUDGED]
-            certified = promise(scores[drawn], right[drawn], precision)
+            sample = rng.permutation(len(pairs))[:JUDGED]
+            certified = promise(scores[sample], right[sample], precision)
             above = scores >= (certified.threshold if certified else np.inf)
-            kept += not above.any() or bool(right[above].mean() >= precision)
-            given += certified is not None
+            successes += not above.any() or bool(right[above].mean() >= precision)
+            certificates += certified is not None
             share += float(above.mean())
         rows[str(precision)] = {
-            "kept": kept / TRIALS, "given": given / TRIALS, "share_of_pairs": round(share / TRIALS, 4),
+            "kept": successes / TRIALS, "given": certificates / TRIALS, "share_of_pairs": round(share / TRIALS, 4),
         }  # fmt: skip
     return {"pairs": len(pairs), "precision": round(float(right.mean()), 4), "judged": JUDGED, **rows}
 

@@ -141,7 +141,7 @@ def statements(browser: Any, folder: Path, reads: int) -> dict[str, Any]:
 
 
 def news(browser: Any, folder: Path, topic: str, least: int, most: int) -> dict[str, Any]:
-    """Read one topic of the news until the stopping rule's estimate ends the queue, then audit."""
+    """Read one topic of the news until the stopping rule's estimate ends the queue."""
     data = shared_data() / "news-topics"
     seeds = next(s["metadata"]["documents"] for s in records(data / "seeds.jsonl.gz") if s["_id"] == topic)
     titles = {d["_id"]: d["title"] or d["text"][:200] for d in records(data / "corpus.jsonl.gz")}
@@ -169,20 +169,8 @@ def news(browser: Any, folder: Path, topic: str, least: int, most: int) -> dict[
                 page.get_by_role("button", name="Go on judging").press("Enter")
                 page.wait_for_selector("#verdict")
             reader.judge()
-        stopped, found = (_text(page, f"div.stop {part}") for part in ("> p", "blockquote"))
-        queue = len(reader.next_ms) + 1
-        page.goto(f"{address}/progress")
-        page.get_by_role("button", name="Start an audit").press("Enter")
-        page.goto(f"{address}/judge")
-        while page.locator("#verdict").count() and "audit" in page.locator("#post-label").inner_text():
-            reader.judge()
-        audited = len(reader.next_ms) + 1 - queue
         reader.open(address, "search?q=ships+in+port", "progress", "compare", "export")
-        page.goto(f"{address}/progress")
-        claims = " ".join(page.locator("dl.claims").inner_text().split())
-    about = {"documents": len(titles), "topic": topic, "relevant": len(relevant)}
-    reached = {"read": queue, "found": found, "stopped": stopped, "audited": audited, "claims": claims}
-    return {**about, **reached, **reader.results()}
+    return {"documents": len(titles), "topic": topic, "relevant": len(relevant), **reader.results()}
 
 
 def _text(page: Any, selector: str) -> str:

@@ -95,18 +95,18 @@ def by_bm25(collection: AnyCollection) -> Chooser:
     analysis = Analysis(collection.manifest.analysis)
 
     def choose(query: str, text: str) -> Span | None:
-        wanted, spans = set(analysis.query_terms(query)), list(sentences(text))
+        terms, spans = set(analysis.query_terms(query)), list(sentences(text))
         words = [[t for *_, of in words_in(analysis, text[a:b]) for t in of] for a, b in spans]
-        held = [Counter(t for t in of if t in wanted) for of in words]
-        df, mean = Counter(t for of in held for t in of), sum(map(len, words)) / len(words)
+        counts = [Counter(t for t in of if t in terms) for of in words]
+        df, mean = Counter(t for of in counts for t in of), sum(map(len, words)) / len(words)
         scores = [
             sum(
                 math.log(1 + (len(spans) - df[t] + 0.5) / (df[t] + 0.5))
                 * f
                 / (f + K1 * (1 - B + B * len(of) / mean))
-                for t, f in here.items()
+                for t, f in frequencies.items()
             )
-            for here, of in zip(held, words, strict=True)
+            for frequencies, of in zip(counts, words, strict=True)
         ]
         return spans[int(np.argmax(scores))] if max(scores) > 0 else None
 

@@ -113,38 +113,34 @@ def measures(parts: dict[str, Hitlist], vectors: bool) -> dict[str, Any]:
         half = np.random.default_rng(0).permutation(len(parts["test"].rows)) % 2 == 0
         learn, test = parts["test"].part(half), parts["test"].part(~half)
     calibration = fitted(learn, test, names(vectors), NO_SOURCE)
-    said, right = first(calibration, test)
+    probabilities, right = first(calibration, test)
     score = test.features[:, 0, 0]
     random = np.random.default_rng(0)
-    drawn = [random.integers(0, len(said), len(said)) for _ in range(DRAWS)]
+    samples = [random.integers(0, len(probabilities), len(probabilities)) for _ in range(DRAWS)]
     figures: dict[str, Callable[[Any], float]] = {
-        "calibration_error": lambda i: calibration_error(said[i], right[i]),
-        "brier_gain": lambda i: brier_gain(said[i], right[i]),
-        "auc": lambda i: auc(said[i], right[i]),
+        "calibration_error": lambda i: calibration_error(probabilities[i], right[i]),
+        "brier_gain": lambda i: brier_gain(probabilities[i], right[i]),
+        "auc": lambda i: auc(probabilities[i], right[i]),
         "auc_bm25": lambda i: auc(score[i], right[i]),
     }
-    everything = np.arange(len(said))
-    out: dict[str, Any] = {
-        "learned": len(learn.rows),
-        "test": len(said),
-        "base_rate": round(float(right.mean()), 4),
-    }
+    everything = np.arange(len(probabilities))
+    out: dict[str, Any] = {"test": len(probabilities)}
     for name, figure in figures.items():
-        low, high = np.quantile([figure(i) for i in drawn], (0.025, 0.975))
+        low, high = np.quantile([figure(i) for i in samples], (0.025, 0.975))
         out[name] = [round(figure(everything), 4), round(float(low), 4), round(float(high), 4)]
-    return {**out, "noise_floor": round(noise_floor(said), 4)}
+    return {**out, "noise_floor": round(noise_floor(probabilities), 4)}
 
 
 def shift(parts: dict[str, Hitlist], vectors: bool) -> dict[str, Any]:
     """Fit the model on train tweets and the threshold on dev (which is easier); measure the precision on test."""
     calibration = fitted(parts["train"], parts["dev"], names(vectors), NO_SOURCE)
-    said, right = first(calibration, parts["test"])
-    kept = promise(calibration.held, calibration.right, PRECISION)
-    above = said >= (kept.threshold if kept else np.inf)
+    probabilities, right = first(calibration, parts["test"])
+    guarantee = promise(calibration.held, calibration.right, PRECISION)
+    above = probabilities >= (guarantee.threshold if guarantee else np.inf)
     features = parts["test"].features[:, 0]
     return {
-        "threshold": round(kept.threshold, 4) if kept else None,
-        "dev": [kept.right, kept.links] if kept else None,
+        "threshold": round(guarantee.threshold, 4) if guarantee else None,
+        "dev": [guarantee.right, guarantee.links] if guarantee else None,
         "test": [int(right[above].sum()), int(above.sum())],
         "precision": round(float(right[above].mean()), 4) if above.any() else None,
         "warning": drift.warning(calibration.seen, features, calibration.names),
@@ -160,16 +156,18 @@ def alarms(sets: dict[str, Hitlist], vectors: bool) -> dict[str, Any]:
         rows = []
         for _ in range(BATCHES):
             order = random.permutation(len(features))
-            seen = {
+            sample = {
                 n: np.sort(features[order[BATCH : BATCH + 1000], i]) for i, n in enumerate(names(vectors))
             }
-            rows.append(bool(drift.warning(seen, features[order[:BATCH]], names(vectors))))
+            rows.append(bool(drift.warning(sample, features[order[:BATCH]], names(vectors))))
         out[name] = {"the same": [round(float(np.mean(rows)), 4), *wilson(float(np.mean(rows)), BATCHES)]}
         for other, strange in sets.items():
             if other != name:
                 batches = (random.choice(len(strange.rows), BATCH, False) for _ in range(100))
-                found = [drift.warning(seen, strange.features[batch, 0], names(vectors)) for batch in batches]
-                out[name][other] = round(float(np.mean([bool(warning) for warning in found])), 4)
+                warnings = [
+                    drift.warning(sample, strange.features[batch, 0], names(vectors)) for batch in batches
+                ]
+                out[name][other] = round(float(np.mean([bool(warning) for warning in warnings])), 4)
     return out
 
 

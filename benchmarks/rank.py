@@ -157,13 +157,12 @@ def cost(work: Path) -> dict[str, Any]:
     runs: dict[str, Callable[[list[str]], object]] = {
         "describe": lambda part: [forward.describe(w, rows) for w in words],
         "query": lambda part: [search.search([text], 10) for text in part],
-        "encode": lambda part: [engine.embed([text]) for text in part],
         "batch": lambda part: search.search(part, 10),
     }
     seconds = {name: min(_seconds(run, part) for part in parts) for name, run in runs.items()}
     return {
         "candidates_per_cpu_second": round(len(rows) * PART / seconds["describe"]),
-        "ms_per_query": {name: round(seconds[name] / PART * 1e3, 2) for name in ("query", "encode", "batch")},
+        "ms_per_query": {name: round(seconds[name] / PART * 1e3, 2) for name in ("query", "batch")},
         "trees": len(ranker.forest.trees),
         "index": {"with positions": built, "without": without},
         "load": round(os.getloadavg()[0], 1),

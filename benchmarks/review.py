@@ -185,10 +185,10 @@ def beside(engine: Engine, chosen: Sequence[Topic], peer: Sequence[dict[str, Any
     work=KEPT,
     kept=(False, "add the comparison with what ASReview has read to the record"),
 )
-def measured(given: Arguments) -> Results:
-    engine, chosen = corpus_engine(given.work), topics()[1::2]
-    if given.kept:
-        kept = (given.work / "asreview.jsonl").read_text(encoding="utf-8").splitlines()
+def measured(options: Arguments) -> Results:
+    engine, chosen = corpus_engine(options.work), topics()[1::2]
+    if options.kept:
+        kept = (options.work / "asreview.jsonl").read_text(encoding="utf-8").splitlines()
         return recorded("review") | {"ASReview": beside(engine, chosen, [json.loads(line) for line in kept])}
     ours = {t.name: read(feedback(engine, t), t) for t in chosen}
     flags = {name: f for name, (f, _) in ours.items()}
@@ -203,7 +203,7 @@ def measured(given: Arguments) -> Results:
             "reads per relevant document at .95": interval([len(before[t.name]) / needs[t.name] for t in chosen]),
         },
     }  # fmt: skip
-    if given.asreview:
-        results["ASReview"] = beside(engine, chosen, asreview(given.asreview, given.work, engine, chosen))
+    if options.asreview:
+        results["ASReview"] = beside(engine, chosen, asreview(options.asreview, options.work, engine, chosen))
     results["topics"] = [{"topic": t.name, "relevant": t.others, "reads": len(flags[t.name])} for t in chosen]
     return results

@@ -147,14 +147,14 @@ def read(engine: Engine, subject: Subject, start: int) -> list[str]:
     return shown
 
 
-def row(subject: Subject, shown: list[str]) -> dict[str, Any]:
+def row(subject: Subject, ids: list[str]) -> dict[str, Any]:
     """Return the reads to each share of all relevant documents, and the recall per language halfway."""
-    left, flags = len(subject.language) - SEEDS, [id_ in subject.language for id_ in shown]
-    reads = {f"reads to {share}": reads_to(flags, math.ceil(share * left)) for share in SHARES}
-    early, sizes = shown[:left], collections.Counter(subject.language.values())
+    relevant, flags = len(subject.language) - SEEDS, [id_ in subject.language for id_ in ids]
+    reads = {f"reads to {share}": reads_to(flags, math.ceil(share * relevant)) for share in SHARES}
+    early, sizes = ids[:relevant], collections.Counter(subject.language.values())
     found = collections.Counter(subject.language[id_] for id_ in early if id_ in subject.language)
     sizes[OWN] -= SEEDS
-    return {"relevant": left, **reads, "found": dict(found), "in all": dict(sizes)}
+    return {"relevant": relevant, **reads, "found": dict(found), "in all": dict(sizes)}
 
 
 def systems(work: Path, documents: list[Document], encoder: str | None) -> Iterator[tuple[str, Engine]]:
@@ -209,17 +209,17 @@ def _by_topic(rows: list[dict[str, Any]], system: str) -> dict[str, dict[int, di
     half=(1, "which topics by size: 1, every second one; 0, the others"),
     rows=ROWS,
 )
-def measured(given: Arguments) -> Results | None:
+def measured(options: Arguments) -> Results | None:
     documents = collection(SEED)
-    chosen = subjects(documents, SEED)[given.half :: 2]
-    engines = dict(systems(given.work, documents, given.encoder))
-    for start in range(given.starts):
-        for subject in chosen:
+    topics = subjects(documents, SEED)[options.half :: 2]
+    engines = dict(systems(options.work, documents, options.encoder))
+    for start in range(options.starts):
+        for subject in topics:
             for system, engine in engines.items():
-                named = {"half": given.half, "topic": subject.name, "start": start, "system": system}
-                if not given.rows.has(**named):
-                    given.rows.keep({**named, **row(subject, read(engine, subject, start))})
-    rows = [r for r in given.rows if r["half"] == given.half]
+                key = {"half": options.half, "topic": subject.name, "start": start, "system": system}
+                if not options.rows.has(**key):
+                    options.rows.keep({**key, **row(subject, read(engine, subject, start))})
+    rows = [r for r in options.rows if r["half"] == options.half]
     languages = collections.Counter(str(d.metadata["language"]) for d in documents)
-    about = {"documents": len(documents), "languages": dict(languages), "topics": len(chosen)}
+    about = {"documents": len(documents), "languages": dict(languages), "topics": len(topics)}
     return {**about, **summary(rows), "rows": rows}

@@ -97,29 +97,29 @@ def one_review(
 ) -> dict[float, dict[str, Any]]:
     """Return by target the reads and the recall at which the rule stops, None if never, and the oracle's reads."""
     generator = np.random.default_rng([draw, count])
-    chosen = [seeds[i] for i in generator.permutation(len(seeds))[:count].tolist()]
+    part = [seeds[i] for i in generator.permutation(len(seeds))[:count].tolist()]
     linked = {
-        seed.id for seed, kept in zip(chosen, generator.random(len(chosen)) >= empty, strict=True) if kept
+        seed.id for seed, has_link in zip(part, generator.random(len(part)) >= empty, strict=True) if has_link
     }
-    wanted = {link for link in right if link[0] in linked}
+    gold = {link for link in right if link[0] in linked}
     settings = {target: Settings(unit="pairs", target=target) for target in TARGETS}
-    population = Population(engine.collection.rows, chosen, settings[TARGETS[0]])
-    order = MergedOrder(engine, chosen, settings[TARGETS[0]], population)
+    population = Population(engine.collection.rows, part, settings[TARGETS[0]])
+    order = MergedOrder(engine, part, settings[TARGETS[0]], population)
     rules = {target: make_rule(settings[target], population.size, order) for target in TARGETS}
     out: dict[float, dict[str, Any]] = {target: {"reads": None, "oracle": None} for target in TARGETS}
     found = 0
     for number in range(1, LONGEST + 1):
         if (candidate := order.next()) is None or all(None not in row.values() for row in out.values()):
             break
-        is_link = (candidate.seed, candidate.id) in wanted
+        is_link = (candidate.seed, candidate.id) in gold
         found += is_link
         verdict: Verdict = "relevant" if is_link else "not"
         order.tell(Judgement(candidate.seed, candidate.id, verdict, score=candidate.score))
         for target, row in out.items():
-            if row["oracle"] is None and found >= math.ceil(target * len(wanted)):
+            if row["oracle"] is None and found >= math.ceil(target * len(gold)):
                 row["oracle"] = number
             if rules[target].update(Read(is_link)).estimated and row["reads"] is None:
-                row |= {"reads": number, "recall": found / len(wanted)}
+                row |= {"reads": number, "recall": found / len(gold)}
     return out
 
 

@@ -87,25 +87,25 @@ def systems(
     """Yield the name of each way to search with its figures."""
     code = index.code if backwards else foreign.code
     train, test = (links_of(code, split, backwards) for split in ("train", "test"))
-    asked = [first_sentence(foreign.documents[a].full_text, foreign.code) for a, _ in test]
-    own = [first_sentence(index.documents[b].full_text, index.code) for _, b in test]
+    queries = [first_sentence(foreign.documents[a].full_text, foreign.code) for a, _ in test]
+    counterparts = [first_sentence(index.documents[b].full_text, index.code) for _, b in test]
     assert index.engine is not None
 
     def search(engine: Engine, texts: Sequence[str], mode: Mode | None = "bm25") -> dict[str, float]:
         return judged(engine.search(texts, DEPTH, mode=mode), test)
 
-    yield "own words", search(index.engine, own)
-    yield "words as they are", search(index.engine, asked)
+    yield "own words", search(index.engine, counterparts)
+    yield "words as they are", search(index.engine, queries)
     lexicons: dict[str, QueryLexicon] = {
         "lexicon: links": query_lexicon(foreign, index, train),
         DICTIONARY: query_lexicon(foreign, index, train, words_of(code, backwards)),
     }
     for name, lexicon in lexicons.items():
-        read, misread = (_read(lexicon, texts) for texts in (asked, own))
-        found = judged(index.engine.search(translate_queries(asked, [lexicon])[0], DEPTH, mode="bm25"), test)
+        read, misread = (_read(lexicon, texts) for texts in (queries, counterparts))
+        found = judged(index.engine.search(translate_queries(queries, [lexicon])[0], DEPTH, mode="bm25"), test)
         yield name, {**found, "read": read, "misread": misread, "words": len(lexicon.words)}
     lexicon = lexicons[DICTIONARY]
-    for title, texts in (("two own words", own), ("two words", asked)):
+    for title, texts in (("two own words", counterparts), ("two words", queries)):
         short = [_longest(text) for text in texts]
         translated = [lexicon.translated(text) for text in short]
         yield (
@@ -117,9 +117,9 @@ def systems(
     if encoder and not backwards:
         both = side(index.code, work, encoder)
         assert both.engine is not None
-        yield encoder, search(both.engine, asked, "dense")
+        yield encoder, search(both.engine, queries, "dense")
         lexicon = query_lexicon(foreign, both, train, words_of(code, backwards))
-        texts = translate_queries(asked, [lexicon])[0]
+        texts = translate_queries(queries, [lexicon])[0]
         yield f"{encoder} and lexicon", {**search(both.engine, texts, None), "reads": lexicon.reads}
 
 

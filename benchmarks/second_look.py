@@ -142,7 +142,7 @@ def _summaries(rows: Mapping[tuple[float, bool], list[dict[str, Any]]]) -> Itera
 
 
 @benchmark(seed=0, cpu_minutes=(10.0, "no further reviews after so much CPU time"))
-def measured(given: Arguments) -> Results:
+def measured(options: Arguments) -> Results:
     topics, rows = (
         read_topics(shared_data() / "news-topics"),
         dict[tuple[float, bool], list[dict[str, Any]]](),
@@ -150,7 +150,7 @@ def measured(given: Arguments) -> Results:
     for topic in sorted(topics.relevant)[1::2]:
         for wrong in WRONG if topics.relevant[topic].sum() >= LEAST_FOUND + SEEDS else ():
             for early in (False, True):
-                if time.process_time() < 60 * given.cpu_minutes:
+                if time.process_time() < 60 * options.cpu_minutes:
                     found = measure(Review(topics, Case(topic, 0, wrong=wrong)), wrong, early=early)
                     rows.setdefault((wrong, early), []).append({"topic": topic, **found})
                     print(

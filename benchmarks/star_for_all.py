@@ -78,18 +78,18 @@ def learn(model: CompactStar, parts: Sequence[Part], recipe: Recipe, total: int)
     torch.manual_seed(recipe.seed)
     links = [part.half(recipe.links) for part in parts]
     linked: list[dict[int, set[int]]] = [{} for _ in parts]
-    for own, found in zip(links, linked, strict=True):
-        for text, document in own:
-            found.setdefault(text, set()).add(document)
+    for pairs, targets in zip(links, linked, strict=True):
+        for text, document in pairs:
+            targets.setdefault(text, set()).add(document)
     of_links, of_documents = (
         np.sqrt(sizes) for sizes in ([*map(len, links)], [len(p.documents) for p in parts])
     )
     steps = Steps(model, recipe, total)
     for _ in range(total):
         number = int(rng.choice(len(parts), p=of_links / of_links.sum()))
-        own = links[number]
-        chosen = rng.choice(len(own), min(LINKS, len(own) // 4), replace=False)
-        loss = _loss(model, parts[number], [own[i] for i in chosen], linked[number], recipe, rng)
+        pairs = links[number]
+        rows = rng.choice(len(pairs), min(LINKS, len(pairs) // 4), replace=False)
+        loss = _loss(model, parts[number], [pairs[i] for i in rows], linked[number], recipe, rng)
         documents = parts[int(rng.choice(len(parts), p=of_documents / of_documents.sum()))].documents
         steps.step(loss + cloze_loss(model, documents, recipe, min(CLOZE, len(documents) // 2), rng))
 

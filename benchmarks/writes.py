@@ -246,18 +246,18 @@ def claims() -> dict[str, Any]:
     dim=(0, "of vectors; 0: none"),
     only=("", "measure one part: changes, stream, service or claims; the others stay as recorded"),
 )
-def measured(given: Arguments) -> Results:
+def measured(options: Arguments) -> Results:
     parts: dict[str, Callable[[Path], dict[str, Any]]] = {
-        "changes": lambda copy: changes(copy, given.documents, given.dim),
-        "stream": lambda copy: stream(copy, given.documents),
+        "changes": lambda copy: changes(copy, options.documents, options.dim),
+        "stream": lambda copy: stream(copy, options.documents),
         "service": writers,
     }
-    found = recorded("writes") if given.only else {"documents": given.documents, "dim": given.dim}
+    found = recorded("writes") if options.only else {"documents": options.documents, "dim": options.dim}
     for name, measure in parts.items():
         # texts without an encoder have no vectors
-        if given.only in ("", name) and (name == "changes" or not given.dim):
-            source = index(given.work, given.documents, given.dim)
-            with tempfile.TemporaryDirectory(dir=given.work) as folder:
+        if options.only in ("", name) and (name == "changes" or not options.dim):
+            source = index(options.work, options.documents, options.dim)
+            with tempfile.TemporaryDirectory(dir=options.work) as folder:
                 found[name] = measure(Path(shutil.copytree(source, Path(folder) / name)))
             print(name, found[name], flush=True)
-    return found | ({"claims": claims()} if given.only in ("", "claims") else {})
+    return found | ({"claims": claims()} if options.only in ("", "claims") else {})

@@ -68,11 +68,11 @@ def printed(command: str) -> str:
         return stream.buffer.getvalue().decode()
 
 
-def normalised(text: str, place: Path) -> str:
+def normalised(text: str, root: Path) -> str:
     """Return output with `…` in place of text that differs between runs."""
-    text = text.replace(f"{place.resolve()}/", "").replace(f"{place}/", "")
-    for pattern, shown in FIGURES:
-        text = pattern.sub(shown, text)
+    text = text.replace(f"{root.resolve()}/", "").replace(f"{root}/", "")
+    for pattern, replacement in FIGURES:
+        text = pattern.sub(replacement, text)
     return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 
 
@@ -82,14 +82,14 @@ def render(page: str, run: Run = printed) -> str:
         return BLOCK.sub(lambda block: _block(block[0], place, run), page)
 
 
-def _block(block: str, place: Path, run: Run) -> str:
+def _block(block: str, root: Path, run: Run) -> str:
     parts = []
     for line in block.splitlines():
         if match := COMMAND.match(line):
             command, most = match.groups()
-            lines = normalised(run(command), place).splitlines(keepends=True)
-            kept = lines if most is None else [*lines[: int(most)], *["[…]\n"][: len(lines) > int(most)]]
-            parts.append(f"{line}\n{''.join(kept)}")
+            lines = normalised(run(command), root).splitlines(keepends=True)
+            output = lines if most is None else [*lines[: int(most)], *["[…]\n"][: len(lines) > int(most)]]
+            parts.append(f"{line}\n{''.join(output)}")
     return "".join(parts)
 
 

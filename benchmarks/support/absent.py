@@ -35,31 +35,31 @@ def linked(work: Path, name: str, seed: int, taught: bool) -> dict[str, dict[str
     pairs = [(q.id, document) for q in some for document in train.qrels[q.id]]
     known = work / f"{name}-known.qrels"
     known.write_text("".join(f"{one} 0 {other} 1\n" for one, other in pairs))
-    asked = {q.id: q.text for q in test.queries}
-    made = {f"nonsense-{i}": text for i, text in enumerate(_nonsense(test, random))}
+    queries = {q.id: q.text for q in test.queries}
+    nonsense = {f"nonsense-{i}": text for i, text in enumerate(_nonsense(test, random))}
     files, others = ([known], {q.id: q.text for q in some}) if taught else ([], {})
     row: dict[str, dict[str, float]] = {}
-    for share, (directory, gone) in _indexes(work, name, test, seed).items():
-        found = dict.fromkeys(asked, ("", 0.0)) | _firsts(work, directory, others | asked, files)
-        row[f"{share:g}"] = _figures({id_: found[id_] for id_ in asked}, test, gone, random)
+    for share, (directory, missing) in _indexes(work, name, test, seed).items():
+        firsts = dict.fromkeys(queries, ("", 0.0)) | _firsts(work, directory, others | queries, files)
+        row[f"{share:g}"] = _figures({id_: firsts[id_] for id_ in queries}, test, missing, random)
         if not share:
-            nothing = _firsts(work, directory, others | made, files)
-            row["nonsense"] = {"median": round(float(np.median([nothing[i][1] for i in made])), 4)}
+            nothing = _firsts(work, directory, others | nonsense, files)
+            row["nonsense"] = {"median": round(float(np.median([nothing[i][1] for i in nonsense])), 4)}
     return row
 
 
 def batches(work: Path, name: str, seed: int) -> dict[str, dict[str, dict[str, float]]]:
     """Return the figures of `link` on test with nothing known, by the number of texts per batch and the share."""
     test, random = rank_data.links(name)["test"], np.random.default_rng(seed)
-    asked = {q.id: q.text for q in test.queries}
-    made = {f"nonsense-{i}": text for i, text in enumerate(_nonsense(test, random))}
+    queries = {q.id: q.text for q in test.queries}
+    nonsense = {f"nonsense-{i}": text for i, text in enumerate(_nonsense(test, random))}
     rows: dict[str, dict[str, dict[str, float]]] = {str(size): {} for size in SIZES}
-    for share, (directory, gone) in _indexes(work, name, test, seed).items():
+    for share, (directory, missing) in _indexes(work, name, test, seed).items():
         for size in SIZES:
-            row, found = rows[str(size)], _in_batches(work, directory, asked, size, random)
-            row[f"{share:g}"] = _figures(found, test, gone, random)
+            row, firsts = rows[str(size)], _in_batches(work, directory, queries, size, random)
+            row[f"{share:g}"] = _figures(firsts, test, missing, random)
             if not share:
-                nothing = _in_batches(work, directory, made, size, random)
+                nothing = _in_batches(work, directory, nonsense, size, random)
                 row["nonsense"] = {"median": round(float(np.median([p for _, p in nothing.values()])), 4)}
     return rows
 
@@ -82,31 +82,31 @@ def _indexes(work: Path, name: str, test: Judged, seed: int) -> dict[float, tupl
     """Return for each share in ORPHANS an index without this share of the documents of test, and these documents."""
     right = sorted({document for q in test.queries for document in test.qrels[q.id]})
     order = np.random.default_rng(seed).permutation(len(right)).tolist()
-    found = {}
+    indexes = {}
     for share in ORPHANS:
         directory = work / f"{name}-{seed}-{share:g}"
-        gone = {right[i] for i in order[: round(share * len(right))]}
+        missing = {right[i] for i in order[: round(share * len(right))]}
         shutil.rmtree(directory, ignore_errors=True)  # an earlier version may have drawn other documents
         create(directory, positions=True)
-        Engine(directory).add([d for d in rank_data.documents_for(name) if d.id not in gone])
-        found[share] = directory, gone
-    return found
+        Engine(directory).add([d for d in rank_data.documents_for(name) if d.id not in missing])
+        indexes[share] = directory, missing
+    return indexes
 
 
 def _figures(
-    found: dict[str, tuple[str, float]], test: Judged, gone: set[str], random: np.random.Generator
+    firsts: dict[str, tuple[str, float]], test: Judged, missing: set[str], random: np.random.Generator
 ) -> dict[str, float]:
     """Return the figures of P(link) of the first documents `found`."""
-    right = {id_: {*test.qrels[id_]} - gone for id_ in found}
-    said = np.array([p for _, p in found.values()])
-    good = np.array([document in right[id_] for id_, (document, _) in found.items()])
-    sure = said >= SURE
+    right = {id_: {*test.qrels[id_]} - missing for id_ in firsts}
+    probabilities = np.array([p for _, p in firsts.values()])
+    correct = np.array([document in right[id_] for id_, (document, _) in firsts.items()])
+    sure = probabilities >= SURE
     return {
-        "orphans": round(float(np.mean([not right[id_] for id_ in found])), 4),
-        "error": round(calibration_error(said, good), 4),
-        "chance": round(by_chance(said, random), 4),
+        "orphans": round(float(np.mean([not right[id_] for id_ in firsts])), 4),
+        "error": round(calibration_error(probabilities, correct), 4),
+        "chance": round(by_chance(probabilities, random), 4),
         "sure": int(sure.sum()),
-        "precision": round(float(good[sure].mean()), 4) if sure.any() else 1.0,
+        "precision": round(float(correct[sure].mean()), 4) if sure.any() else 1.0,
     }
 
 
@@ -123,18 +123,19 @@ def _firsts(
 
 
 def _nonsense(judged: Judged, random: np.random.Generator) -> list[str]:
-    """Return TOGETHER queries, each as long as some judged query, of words drawn from all judged queries."""
+    """Return NONSENSE texts, each as long as some judged query, of words drawn from all judged queries."""
     words = [word for query in judged.queries for word in query.text.split()]
     chosen = random.choice(len(judged.queries), NONSENSE)
     return [" ".join(random.choice(words, max(3, len(judged.queries[i].text.split())))) for i in chosen]
 
 
-def by_chance(said: Float64Array, random: np.random.Generator) -> float:
+def by_chance(probabilities: Float64Array, random: np.random.Generator) -> float:
     """Return the mean calibration error if every P(link) [n] were right."""
-    return float(np.mean([calibration_error(said, random.random(len(said)) < said) for _ in range(CHANCES)]))
+    truths = (random.random(len(probabilities)) < probabilities for _ in range(CHANCES))
+    return float(np.mean([calibration_error(probabilities, truth) for truth in truths]))
 
 
-def calibration_error(said: Float64Array, right: BoolArray) -> float:
+def calibration_error(probabilities: Float64Array, right: BoolArray) -> float:
     """Return the mean distance between P(link) [n] and its frequency of being right, in ten equal-width bins."""
-    bins = np.minimum((said * 10).astype(int), 9)
-    return float(np.abs(np.bincount(bins, said - right, 10)).sum() / max(len(said), 1))
+    bins = np.minimum((probabilities * 10).astype(int), 9)
+    return float(np.abs(np.bincount(bins, probabilities - right, 10)).sum() / max(len(probabilities), 1))

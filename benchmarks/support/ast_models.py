@@ -96,11 +96,11 @@ def ready_settings(model: str) -> dict[str, Any]:
 
 def differences(model: str, settings: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Return each key in which a row's settings differ from the built-in configuration, with both values."""
-    own = ready_settings(model)
-    unused = {"training.temperature"} if own["training.loss"] == "triplet" else set()
-    found = {**LATER, **settings}
-    keys = [key for key in own if found.get(key) != own[key] and key not in unused]
-    return {key: (found.get(key), own[key]) for key in keys}
+    built_in = ready_settings(model)
+    unused = {"training.temperature"} if built_in["training.loss"] == "triplet" else set()
+    recorded = {**LATER, **settings}
+    keys = [key for key in built_in if recorded.get(key) != built_in[key] and key not in unused]
+    return {key: (recorded.get(key), built_in[key]) for key in keys}
 
 
 def _flat(data: Mapping[str, Any], encoder: EncoderConfig, training: TrainingConfig) -> dict[str, Any]:

@@ -74,26 +74,26 @@ def _arrays(name: str) -> dict[str, npt.NDArray[Any]]:
     row = {d.id: n for n, d in enumerate(documents)}
     texts: list[str] = []
     links: Links = []
-    asked: list[int] = []
+    searched: list[int] = []
     for split, part in judged.items():
         for query in part.queries:
-            own = [row[d] for d, grade in part.qrels[query.id].items() if grade > 0]
-            links += [(len(texts), d) for d in own]
+            relevant = [row[d] for d, grade in part.qrels[query.id].items() if grade > 0]
+            links += [(len(texts), d) for d in relevant]
             if name in SETS and (name, split) != ("statements2articles", "train"):
-                asked.append(len(texts))
+                searched.append(len(texts))
             texts.append(query.text)
-    rows, scores = _by_bm25([d.full_text for d in documents], [texts[t] for t in asked])
-    found = {
+    rows, scores = _by_bm25([d.full_text for d in documents], [texts[t] for t in searched])
+    arrays = {
         "links": np.array(links),
-        "judged": np.array(asked, dtype=np.int64),
+        "judged": np.array(searched, dtype=np.int64),
         "rows": rows,
         "scores": scores,
     }
     for key, strings in (("texts", texts), ("documents", [d.full_text for d in documents])):
         ids = tokenizer().encode_batch(strings, LENGTH)
-        found[key] = np.array([i for text in ids for i in text], dtype=np.int32)
-        found[f"{key}_ends"] = np.cumsum([len(text) for text in ids])
-    return found
+        arrays[key] = np.array([i for text in ids for i in text], dtype=np.int32)
+        arrays[f"{key}_ends"] = np.cumsum([len(text) for text in ids])
+    return arrays
 
 
 def _raw(name: str) -> tuple[list[Document], dict[str, rank_data.Judged]]:

@@ -52,10 +52,10 @@ NAMES = ("tweets2claims", "statements2articles", "articles2statements", "descrip
 
 def reciprocal_ranks(rows: npt.NDArray[np.int64], relevant: Sequence[set[int]]) -> npt.NDArray[np.float64]:
     """Return 1 / rank of the first relevant row per query [n], 0 if there is none among `rows` [n, k]."""
-    found = []
-    for best, wanted in zip(rows.tolist(), relevant, strict=True):
-        found.append(next((1 / rank for rank, row in enumerate(best, 1) if row in wanted), 0.0))
-    return np.array(found)
+    ranks = []
+    for best, right in zip(rows.tolist(), relevant, strict=True):
+        ranks.append(next((1 / rank for rank, row in enumerate(best, 1) if row in right), 0.0))
+    return np.array(ranks)
 
 
 def measures(values: npt.NDArray[np.float64]) -> dict[str, float]:

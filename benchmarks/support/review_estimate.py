@@ -24,16 +24,16 @@ FOLDS = 8  # folds of topics, for the estimate of all relevant documents
 PHASES = (0.0, 0.25, 0.4, 0.6, 0.75, 0.9, 1.0)  # recalls that divide a review into phases
 
 
-def estimates(said: Flags) -> list[tuple[int, int, float]]:
+def estimates(flags: Flags) -> list[tuple[int, int, float]]:
     """Return reads, finds and log odds of a find, at looks a quarter apart, as the estimate of all sees them."""
-    finds, seen, due = FindHistory(), list[tuple[int, int, float]](), float(FIRST_LOOK)
-    for read, relevant in enumerate(said.tolist(), start=1):
+    finds, looks, due = FindHistory(), list[tuple[int, int, float]](), float(FIRST_LOOK)
+    for read, relevant in enumerate(flags.tolist(), start=1):
         finds.take(Read(relevant))
         if read >= due:
             due *= APART
             if finds.found >= LEAST:
-                seen.append((read, finds.found, round(finds.odds, 4)))
-    return seen
+                looks.append((read, finds.found, round(finds.odds, 4)))
+    return looks
 
 
 def estimate(records: Records) -> dict[str, Any]:
@@ -42,50 +42,50 @@ def estimate(records: Records) -> dict[str, Any]:
     Every look of every review counts, grouped by the recall so far; topics above LARGEST are left out altogether.
     """
     rows = [
-        (r["topic"], r["relevant"], *seen)
+        (r["topic"], r["relevant"], *look)
         for r in records
         if r["rule"] == ESTIMATE and r["relevant"] <= LARGEST * r["population"]
-        for seen in r["seen"]
+        for look in r["seen"]
     ]
     topics = np.array([row[0] for row in rows])
-    relevant, _, found, odds = np.array([row[1:] for row in rows], dtype=np.float64).T
-    known, left = np.stack([odds, np.log(found)], axis=1), np.log((relevant - found + 1) / (found + 1))
-    told, constants = _fitted(topics, known, left)
-    low, likely, high = (found + np.maximum((found + 1) * np.exp(value) - 1, 0) for value in told)
+    relevant, _, finds, odds = np.array([row[1:] for row in rows], dtype=np.float64).T
+    inputs, target = np.stack([odds, np.log(finds)], axis=1), np.log((relevant - finds + 1) / (finds + 1))
+    predictions, constants = _fitted(topics, inputs, target)
+    low, likely, high = (finds + np.maximum((finds + 1) * np.exp(value) - 1, 0) for value in predictions)
     ends = {"low": np.floor(low), "likely": np.round(likely), "high": np.ceil(high)}
-    held = (ends["low"] <= relevant) & (relevant <= ends["high"])
+    inside = (ends["low"] <= relevant) & (relevant <= ends["high"])
     phases = {}
     for start, end in itertools.pairwise(PHASES):
-        part = (found / relevant > start) & (found / relevant <= end)
+        part = (finds / relevant > start) & (finds / relevant <= end)
         phases[f"{start:g} to {end:g}"] = {
             "looks": int(part.sum()),
-            "held": clustered(held[part].astype(float).tolist(), topics[part]),
+            "held": clustered(inside[part].astype(float).tolist(), topics[part]),
             "not_above": clustered((relevant <= ends["high"])[part].astype(float).tolist(), topics[part]),
             **{name: round(float(np.median((value / relevant)[part])), 2) for name, value in ends.items()},
         }
     whole = {
         "topics": len(set(topics)),
         "looks": len(rows),
-        "held": clustered(held.astype(float).tolist(), topics),
+        "held": clustered(inside.astype(float).tolist(), topics),
     }
     return {**whole, "phases": phases, "constants": constants}
 
 
-def _fitted(topics: Any, known: Numbers, left: Numbers) -> tuple[list[Numbers], dict[str, list[float]]]:
+def _fitted(topics: Any, inputs: Numbers, target: Numbers) -> tuple[list[Numbers], dict[str, list[float]]]:
     """Return each quantile's prediction per look, by a model of other topics, and the constants fitted to all."""
     from sklearn.linear_model import QuantileRegressor
 
     names = np.random.default_rng(0).permutation(np.unique(topics))
-    told, constants = list[Numbers](), dict[str, list[float]]()
+    predictions, constants = list[Numbers](), dict[str, list[float]]()
     for quantile in QUANTILES:
         model = QuantileRegressor(quantile=quantile, alpha=0, solver="highs")
-        told.append(np.zeros(len(left)))
+        predictions.append(np.zeros(len(target)))
         for fold in np.array_split(names, FOLDS):
             out = np.isin(topics, fold)
-            told[-1][out] = model.fit(known[~out], left[~out]).predict(known[out])
-        model.fit(known, left)
+            predictions[-1][out] = model.fit(inputs[~out], target[~out]).predict(inputs[out])
+        model.fit(inputs, target)
         constants[f"{quantile:g}"] = [round(float(v), 3) for v in (model.intercept_, *model.coef_)]
-    return told, constants
+    return predictions, constants
 
 
 def clustered(values: Sequence[float], topics: Iterable[str]) -> list[float]:

@@ -77,20 +77,20 @@ PROCESSES = {"point process, power": power_left, "point process, exponential": e
 RIVALS = (*PROCESSES, *QUANT, "QBCB")
 
 
-def process_stop(name: str, said: Flags, target: float) -> int:
+def process_stop(name: str, flags: Flags, target: float) -> int:
     """Return after how many reads a point process stops (Stevenson & Bin-Hezam, 2023).
 
     "Stopping methods for technology-assisted reviews based on point processes": it stops when the finds so far are the
     target's share of all relevant documents, if as many are left as the process allows at CONFIDENCE.
     """
-    places, found = np.flatnonzero(said) + 1, np.cumsum(said)
-    for read in looks(len(said)):
-        if (count := int(found[read - 1])) < LEAST:
+    places, finds = np.flatnonzero(flags) + 1, np.cumsum(flags)
+    for read in looks(len(flags)):
+        if (count := int(finds[read - 1])) < LEAST:
             continue
-        left = PROCESSES[name](places[:count], read, len(said))
-        if np.isfinite(left) and count >= target * (count + poisson.ppf(CONFIDENCE, left)):
+        remaining = PROCESSES[name](places[:count], read, len(flags))
+        if np.isfinite(remaining) and count >= target * (count + poisson.ppf(CONFIDENCE, remaining)):
             return read
-    return len(said)
+    return len(flags)
 
 
 def quant(order: LearningOrder, read: int) -> tuple[int, float, float]:

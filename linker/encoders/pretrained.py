@@ -50,12 +50,12 @@ PUBLISHED = {
 }
 
 
-def prompts_of(name: str, own: Mapping[str, str | None]) -> Prompts:
+def prompts_of(name: str, settings: Mapping[str, str | None]) -> Prompts:
     """Return the prompts in a model's settings, by sentence-transformers' names for them, or the published ones."""
-    named = next((own[key] for key in ("document", "passage", "corpus") if own.get(key)), "")
-    found = Prompts(own.get("query") or "", named or "")
-    if found != NO_PROMPTS:
-        return found
+    document = next((settings[key] for key in ("document", "passage", "corpus") if settings.get(key)), "")
+    prompts = Prompts(settings.get("query") or "", document or "")
+    if prompts != NO_PROMPTS:
+        return prompts
     stem = Path(name).name.partition("@")[0].lower()
     return next((prompts for known, prompts in PUBLISHED.items() if re.fullmatch(known, stem)), NO_PROMPTS)
 

@@ -151,12 +151,12 @@ class CompactStar(nn.Module):
     def masses(self, types: Types, normed: Tensor, mean: Tensor) -> Tensor:
         """Return the weights of the relay and of every type, [B, h, 1 + U]; they sum to 1."""
         relay, alpha = self.relay, self.relay.alpha[:, None]
-        seen = functional.layer_norm(mean, mean.shape[-1:])
-        query = relay._split(relay.query(seen)) / relay.head_dim**0.5
+        centre = functional.layer_norm(mean, mean.shape[-1:])
+        query = relay._split(relay.query(centre)) / relay.head_dim**0.5
         probe = torch.einsum("bhe,hed->bhd", query, relay._matrices(relay.key))
         keys = functional.embedding(types.ids, normed)
         scores = probe @ keys.mT + torch.einsum("bfu,fh->bhu", self.features(types), self.inputs)
-        own = (probe * seen[:, None]).sum(-1, keepdim=True)
+        own = (probe * centre[:, None]).sum(-1, keepdim=True)
         counts = torch.cat([torch.ones_like(types.counts[:, :1]), types.counts], 1)[:, None]
         scores = torch.cat([own, scores], 2) * counts.sum(2, keepdim=True) ** (1 - alpha)
         masses: Tensor = CountedEntmax.apply(scores, alpha.expand(*scores.shape[:2], 1), counts)

@@ -95,14 +95,14 @@ def as_svg(
 
 def _with_room(points: Points, labels: Sequence[str]) -> list[bool]:
     """Return, for each label, whether it fits on the page without overlapping an earlier one."""
-    taken: list[tuple[float, float, float]] = []
+    boxes: list[tuple[float, float, float]] = []
     shown = []
     for (x, y), label in zip(points, labels, strict=True):
         end = x + 5 + LETTER * len(label)
-        free = end < WIDTH and all(end < a or x > b or abs(y - c) > LINE for a, b, c in taken)
+        free = end < WIDTH and all(end < a or x > b or abs(y - c) > LINE for a, b, c in boxes)
         shown.append(free)
         if free:
-            taken.append((x, end, y))
+            boxes.append((x, end, y))
     return shown
 
 
@@ -140,7 +140,9 @@ def draw_posts(
     colours = [COLOURS[chosen.index(article)] for article in article_of.values()]
     legend = [(COLOURS[i], cleaned((titles or {}).get(a) or a, 60)) for i, a in enumerate(chosen)]
     caption = f"t-SNE of {len(texts)} posts linked to {len(chosen)} articles. Neighbours are similar."
-    drawn = as_svg(on_paper(tsne(encoder.encode(texts))), list(map(cleaned, texts)), caption, colours, legend)
+    picture = as_svg(
+        on_paper(tsne(encoder.encode(texts))), list(map(cleaned, texts)), caption, colours, legend
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, drawn.encode())
+    write_atomically(path, picture.encode())
     return path

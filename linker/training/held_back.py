@@ -58,7 +58,7 @@ def halves(pairs: Pairs, share: float, seed: int) -> tuple[Pairs, Pairs]:
     """Return the pairs to learn vectors from, and those of the held-back `share`. Raises ConfigError."""
     texts = sorted({text for text, _ in pairs.links})
     held = set(np.random.default_rng(seed).permutation(texts)[: round(share * len(texts))].tolist())
-    parts = [[link for link in pairs.links if (link[0] in held) == wanted] for wanted in (False, True)]
+    parts = [[link for link in pairs.links if (link[0] in held) == is_held] for is_held in (False, True)]
     if not all(parts):
         raise ConfigError(
             f"training.held_back = {share} of {len(texts)} linked texts leaves a part without links"
@@ -119,9 +119,9 @@ def _descend(
 def _loss(
     model: CompactStar, texts: Sequence[Ids], documents: Sequence[Ids], batch: Batch, rng: np.random.Generator
 ) -> Tensor:
-    asked = model(_types((texts[row] for row in batch.texts), rng))
-    found = model(_types((documents[row] for row in batch.documents), rng))
-    return info_nce(asked, found, torch.from_numpy(batch.positives), TEMPERATURE)
+    queries = model(_types((texts[row] for row in batch.texts), rng))
+    targets = model(_types((documents[row] for row in batch.documents), rng))
+    return info_nce(queries, targets, torch.from_numpy(batch.positives), TEMPERATURE)
 
 
 class _Cloze:
@@ -141,8 +141,8 @@ class _Cloze:
             start = int(rng.integers(0, len(ids) - length + 1))
             windows.append(ids[start : start + length])
             rests.append(np.concatenate([ids[:start], ids[start + length :]]))
-        asked, found = (model(_types(iter(part), rng)) for part in (windows, rests))
-        return info_nce(asked, found, torch.eye(self._size, dtype=torch.bool), TEMPERATURE)
+        queries, targets = (model(_types(iter(part), rng)) for part in (windows, rests))
+        return info_nce(queries, targets, torch.eye(self._size, dtype=torch.bool), TEMPERATURE)
 
 
 def _types(texts: Iterator[Ids], rng: np.random.Generator) -> Types:

@@ -131,14 +131,14 @@ class _Trainer:
     def run(self) -> Report:
         """Train until the last epoch or until dev stops improving; the encoder then has the best weights."""
         size = len(self.batches)
-        with bar(self.total if self.world.first else 0, "training", "steps") as shown:
-            shown.update(self.progress.step)
+        with bar(self.total if self.world.first else 0, "training", "steps") as meter:
+            meter.update(self.progress.step)
             while not self.progress.finished:
                 epoch, done = divmod(self.progress.step, size)
                 for batch in self.batches.epoch(epoch)[done:]:
                     loss = self._step(batch)
-                    shown.set_postfix_str(f"loss {loss:.3f}, dev MRR {self.progress.best:.3f}", refresh=False)
-                    shown.update()
+                    meter.set_postfix_str(f"loss {loss:.3f}, dev MRR {self.progress.best:.3f}", refresh=False)
+                    meter.update()
                     if self.progress.step % size == 0:
                         self._judge()
                     if (

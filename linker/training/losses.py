@@ -38,11 +38,11 @@ def of_one_document(links: Tensor) -> tuple[Tensor, Tensor]:
 
     `links` is bool [n, m]. A document and its texts belong together; nothing is its own positive or negative.
     """
-    own = links.to(torch.float32)
-    texts, documents = own @ own.T > 0, own.T @ own > 0
-    together = torch.cat([torch.cat([texts, links], 1), torch.cat([links.T, documents], 1)])
-    alone = ~torch.eye(len(together), dtype=torch.bool, device=links.device)
-    return together & alone, ~together & alone
+    weights = links.to(torch.float32)
+    texts, documents = weights @ weights.T > 0, weights.T @ weights > 0
+    linked = torch.cat([torch.cat([texts, links], 1), torch.cat([links.T, documents], 1)])
+    others = ~torch.eye(len(linked), dtype=torch.bool, device=links.device)
+    return linked & others, ~linked & others
 
 
 def info_nce(texts: Tensor, documents: Tensor, positives: Tensor, temperature: float) -> Tensor:

@@ -86,9 +86,9 @@ def _start(config: TrainConfig, pairs: Pairs, log: Log, *, resume: bool) -> Text
     count_documents(encoder, pairs.documents)
     if training.held_back:
         log(f"key inputs: learning from links held back, held_back = {training.held_back}")
-        seen, held = held_back.halves(pairs, training.held_back, training.seed)
+        seen, rest = held_back.halves(pairs, training.held_back, training.seed)
         part = learn_as_mean(tokenizer, start, seen, config, resume=resume, name="mean-of-part")
-        held_back.learn(encoder, part, held, training)
+        held_back.learn(encoder, part, rest, training)
     return encoder
 
 

@@ -180,7 +180,7 @@ def read_pages(raw: RawPages, links: WikiLinks, others: WikiLinks, reading: RawR
 
 
 def _from_dump(raw: RawPages, links: WikiLinks, others: WikiLinks, reading: RawReading) -> Iterator[RawPage]:
-    named = None if others.in_pages else others.names()
+    linked = None if others.in_pages else others.names()
 
     def may_link(page: WikiPage) -> bool:
         return links.in_pages or bool(links.of(page.id, page.title))
@@ -189,9 +189,9 @@ def _from_dump(raw: RawPages, links: WikiLinks, others: WikiLinks, reading: RawR
         with bar(None, f"reading {path.name}", "pages") as meter:
             for page in read_dump(path, reading.counts, reading.site, may_link, meter.update):
                 if page.redirect is None:
-                    found = links.in_page(page.text, {}) if links.in_pages else links.of(page.id, page.title)
-                    yield RawPage(page.id, page.title, page.text, found)
-                elif named is None or name_of(page.title) in named:
+                    titles = links.in_page(page.text, {}) if links.in_pages else links.of(page.id, page.title)
+                    yield RawPage(page.id, page.title, page.text, titles)
+                elif linked is None or name_of(page.title) in linked:
                     reading.redirects[name_of(page.title)] = name_of(page.redirect)
     counts = reading.counts
     reading.articles = counts.pages - counts.other_namespaces - counts.redirects - counts.unusable
@@ -238,7 +238,7 @@ def read_langlinks(path: Path, code: str | None = None) -> Iterator[Row]:
         yield int(number), _text(language), _text(title)
 
 
-def _rows(path: Path, wanted: bytes | None) -> Iterator[tuple[bytes, ...]]:
+def _rows(path: Path, language: bytes | None) -> Iterator[tuple[bytes, ...]]:
     """Yield the raw values of the rows of a language. After a statement, the head of the next one is searched for."""
     buffer, inside, seen = b"", False, False
     with reading(path) as blocks:
@@ -256,7 +256,7 @@ def _rows(path: Path, wanted: bytes | None) -> Iterator[tuple[bytes, ...]]:
                     seen = True
                     inside = head[0][:6].upper() != b"CREATE"
                 elif row := _ROW.match(buffer, position):
-                    if wanted is None or row[2] == wanted:
+                    if language is None or row[2] == language:
                         yield row.group(1, 2, 3)
                     position, inside = row.end(), row[4] == b","
                 else:

@@ -277,8 +277,8 @@ def _variant(match: re.Match[str]) -> str:
     if bar and set(flags.split(";")) & {"H", "T", "D", "-", "N", "+"}:
         return ""
     variants = {
-        code.strip(): shown.strip()
-        for code, colon, shown in (piece.partition(":") for piece in content.split(";"))
+        code.strip(): text.strip()
+        for code, colon, text in (piece.partition(":") for piece in content.split(";"))
         if colon and code.strip().startswith("zh")
     }
     chosen = next((variants[code] for code in _VARIANTS if code in variants), None)

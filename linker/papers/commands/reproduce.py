@@ -61,13 +61,13 @@ def reproduce(
     folder = data or (Path(os.environ[DATA]) if os.environ.get(DATA) else None)
     if folder is None:
         raise typer.BadParameter(f"name the folder of the data, or set {DATA}", param_hint="--data")
-    kept = work or Path(f"reproduce-{paper}")
-    note(f"{kept}: keeps every finished cell")
-    found = run(paper, folder, kept, 1 if quick else seeds, quick=quick, log=note)
+    cells = work or Path(f"reproduce-{paper}")
+    note(f"{cells}: keeps every finished cell")
+    tables = run(paper, folder, cells, 1 if quick else seeds, quick=quick, log=note)
     if out is not None:
-        write_atomically(out, FORMATS[out.suffix](found).encode())
+        write_atomically(out, FORMATS[out.suffix](tables).encode())
         note(f"{out}: written")
     if as_json:
-        print_json(found)
+        print_json(tables)
     else:
-        print_for_programs(as_markdown(found))
+        print_for_programs(as_markdown(tables))

@@ -173,9 +173,9 @@ def train(
 
     if out.exists():
         raise InputError(f"{out} exists: remove it or name another folder for the model")
-    asked = {"backbone": backbone, "frozen": frozen, "layers": layers, "max_length": max_length,
+    changes = {"backbone": backbone, "frozen": frozen, "layers": layers, "max_length": max_length,
              "epochs": epochs}  # fmt: skip
-    config = _config(preset, asked, folds, ner, seed, entities=not no_entities, translate=translate)
+    config = _config(preset, changes, folds, ner, seed, entities=not no_entities, translate=translate)
     if not config.siamese.frozen:
         check_backbone(config.siamese.backbone)  # fail before entities are recognised, which takes minutes
     scored = _kept(read_news(pairs))
@@ -211,7 +211,7 @@ def train(
 
 def _config(
     preset: str,
-    asked: Mapping[str, Any],
+    changes: Mapping[str, Any],
     folds: int | None,
     ner: Sequence[str] | None,
     seed: int,
@@ -224,8 +224,8 @@ def _config(
     from linker.scoring.pairs.translations import read_translators
 
     pipelines = tuple(read_pipelines(ner).items()) if ner else None
-    given = {name: value for name, value in asked.items() if value is not None}
-    return configure(preset, given, folds, pipelines, seed, entities, read_translators(translate or ()))
+    settings = {name: value for name, value in changes.items() if value is not None}
+    return configure(preset, settings, folds, pipelines, seed, entities, read_translators(translate or ()))
 
 
 def _kept(pairs: Sequence[NewsPair]) -> tuple[NewsPair, ...]:

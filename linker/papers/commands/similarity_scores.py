@@ -64,24 +64,24 @@ def predict(
     check_outputs({"--out": out}, (pairs, cache, translations))
     loaded = load(model)
     pipelines = read_pipelines(ner) if ner else dict(loaded.config.pipelines)
-    wanted = "entities" in loaded.config.features and not no_entities
+    entities = "entities" in loaded.config.features and not no_entities
     translators = read_translators(translate) if translate else dict(loaded.config.translators)
     loaded = replace(
         loaded,
-        recogniser=recogniser_of(pipelines, cache, processes) if wanted else None,
+        recogniser=recogniser_of(pipelines, cache, processes) if entities else None,
         translator=translator_by(translators, translations),
     )
     every = read_news(pairs, graded=False)
-    kept = _scorable(every)
-    predictions = loaded.predict(kept)
-    explained = shared(loaded.compared(kept), loaded.overlap, loaded.recogniser) if explain else []
+    scorable = _scorable(every)
+    predictions = loaded.predict(scorable)
+    explained = shared(loaded.compared(scorable), loaded.overlap, loaded.recogniser) if explain else []
     if out is not None:
         write_atomically(out, predictions_text(every, predictions, explained).encode())
     if as_json:
         columns = {"score": predictions.scores, **predictions.columns}
         values = {"ids": predictions.ids, **{name: values.tolist() for name, values in columns.items()}}
-        shown = [{"entities": s.entities, "words": s.words} for s in explained]
-        print_json(values | ({"shared": shown} if explain else {}))
+        contents = [{"entities": s.entities, "words": s.words} for s in explained]
+        print_json(values | ({"shared": contents} if explain else {}))
     elif out is None:
         print_for_programs(predictions_text(every, predictions, explained))
 
@@ -127,8 +127,8 @@ def evaluate(
             scored, scores_in(predictions[0], scored), mistakes, wanted if ner or cache else None
         )
     if as_json:
-        shown = {} if mistakes is None else {"mistakes": [mistake.to_dict() for mistake in listed]}
-        print_json(result.to_dict() | shown)
+        extra = {} if mistakes is None else {"mistakes": [mistake.to_dict() for mistake in listed]}
+        print_json(result.to_dict() | extra)
         return
     print(result.text(), end="")
     if mistakes is not None:
@@ -165,8 +165,8 @@ def calibrate(
     table = thresholds(scores_in(predictions, scored), matches, grid)
     chosen = None if precision is None else table.with_precision(precision)
     if as_json:
-        found = None if chosen is None else chosen.score
-        print_json(table.to_dict() | ({} if precision is None else {"with_precision": found}))
+        score = None if chosen is None else chosen.score
+        print_json(table.to_dict() | ({} if precision is None else {"with_precision": score}))
         return
     print(table.text(), end="")
     if precision is not None:

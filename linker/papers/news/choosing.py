@@ -25,18 +25,18 @@ def stratified_split(
     Pairs that share an article, directly or via other pairs, stay together. Raises InputError if either part is empty.
     """
     items = groups([Pair(pair.id, pair.first.full, pair.second.full) for pair in pairs])
-    wanted: dict[str, float] = defaultdict(float)
+    room: dict[str, float] = defaultdict(float)
     for pair in pairs:
-        wanted[pair.kind] += share
-    held: set[int] = set()
+        room[pair.kind] += share
+    dev_rows: set[int] = set()
     for number in np.random.default_rng([seed, 4]).permutation(len(items)).tolist():
         item = items[number]
         kind = pairs[item[0]].kind
-        if len(item) <= round(wanted[kind]):
-            held.update(item)
-            wanted[kind] -= len(item)
-    rest = [pair for row, pair in enumerate(pairs) if row not in held]
-    dev = [pair for row, pair in enumerate(pairs) if row in held]
+        if len(item) <= round(room[kind]):
+            dev_rows.update(item)
+            room[kind] -= len(item)
+    rest = [pair for row, pair in enumerate(pairs) if row not in dev_rows]
+    dev = [pair for row, pair in enumerate(pairs) if row in dev_rows]
     if not rest or not dev:
         raise InputError(
             f"{len(pairs)} pairs are too few to hold out {share:g} of each language pair: give more, or --epochs"

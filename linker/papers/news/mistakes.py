@@ -57,16 +57,16 @@ def mistakes(
     ]
     far.sort(key=lambda row: (-row[0], row[1].id))
     articles = [article for _, pair, _ in far for article in (pair.first, pair.second)]
-    found = recogniser.mentions(articles) if recogniser else [[] for _ in articles]
-    named = []
-    for mentions, article in zip(found, articles, strict=True):
+    every = recogniser.mentions(articles) if recogniser else [[] for _ in articles]
+    entities = []
+    for mentions, article in zip(every, articles, strict=True):
         counts = zip(GROUPS, group_counts(mentions, article.date if mentions else ""), strict=True)
-        named.append(
+        entities.append(
             [f"{group} {name}" for group, count in counts for name, _ in count.most_common(SHOWN // 4)]
         )
     return [
         Mistake(pair.id, pair.kind, pair.score or 0.0, score, first, second)
-        for (_, pair, score), first, second in zip(far, named[::2], named[1::2], strict=True)
+        for (_, pair, score), first, second in zip(far, entities[::2], entities[1::2], strict=True)
     ]
 
 

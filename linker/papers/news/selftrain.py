@@ -97,7 +97,7 @@ def translate_pairs(
     """
     similar = [pair for pair, y in zip(pairs, targets(pairs), strict=True) if low <= y <= high]
     languages = [language] if isinstance(language, str) else language
-    made = []
+    translations = []
     for target in languages:
         for side in sides:
             suffix = target if side == "second" else f"{target}-first"
@@ -106,8 +106,8 @@ def translate_pairs(
             for pair, article in zip(chosen, articles, strict=True):
                 score = pair.score if label == "copy" else None
                 new = dataclasses.replace(pair, id=f"{pair.id}-{suffix}", score=score)
-                made.append(_with(new, side, article))
-    return made
+                translations.append(_with(new, side, article))
+    return translations
 
 
 def _with(pair: NewsPair, side: Side, article: Article) -> NewsPair:

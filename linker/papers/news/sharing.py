@@ -39,14 +39,14 @@ def shared(
     weights = overlap or Overlap.fit(dict.fromkeys(a.full for a in (*first, *second)))
     words = [shared_words(weights, a.full, b.full, top) for a, b in zip(first, second, strict=True)]
     if recogniser is None:
-        return [Shared({}, found) for found in words]
+        return [Shared({}, terms) for terms in words]
     mentions = recogniser.mentions([*first, *second])
     counts = [group_counts(m, a.date) for m, a in zip(mentions, [*first, *second], strict=True)]
     entities = []
     for left, right in zip(counts[: len(pairs)], counts[len(pairs) :], strict=True):
         groups = {group: list((a & b).most_common()) for group, a, b in zip(GROUPS, left, right, strict=True)}
         entities.append({group: [name for name, _ in names] for group, names in groups.items() if names})
-    return [Shared(names, found) for names, found in zip(entities, words, strict=True)]
+    return [Shared(names, terms) for names, terms in zip(entities, words, strict=True)]
 
 
 def shared_words(overlap: Overlap, first: str, second: str, top: int = TOP) -> list[str]:

@@ -227,19 +227,19 @@ def train_tuned(
         backbone.module.train()
 
     generator = torch.Generator().manual_seed(config.seed)
-    with torch.random.fork_rng(devices=[]), bar(total, "training", "steps") as shown:
+    with torch.random.fork_rng(devices=[]), bar(total, "training", "steps") as meter:
         torch.manual_seed(config.seed)  # makes the backbone's dropout reproducible
         backbone.module.train()
         for batch in _batches(examples, config, generator, judge):
             texts = [examples.texts[row] for row in [*batch.first.tolist(), *batch.second.tolist()]]
-            left, right = siamese.forward(texts).chunk(2)
-            loss = (batch.weights * ((left * right).sum(-1) - batch.similarities) ** 2).mean()
+            first, second = siamese.forward(texts).chunk(2)
+            loss = (batch.weights * ((first * second).sum(-1) - batch.similarities) ** 2).mean()
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]  # torch has no types for it
             torch.nn.utils.clip_grad_norm_(learning, 1.0)
             optimizer.step()
             schedule.step()
-            shown.update()
+            meter.update()
     backbone.module.eval()
     return siamese
 

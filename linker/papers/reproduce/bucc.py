@@ -200,13 +200,13 @@ def by_matrix(task: Task) -> Candidates:
     """
     evidence = AllEvidence(task.source, task.target)
     source, target = (_latent(w, task.train[:, i]) for i, w in enumerate(evidence.weights))
-    held = np.arange(len(task.train)) % 10 == 0
-    asked, wanted = task.train[held].T
+    dev = np.arange(len(task.train)) % 10 == 0
+    pages, linked = task.train[dev].T
 
     def held_out(penalty: float) -> float:
-        scores = normalised(source[asked] @ ridge(source, target, task.train[~held], penalty)) @ target.T
-        own = scores[np.arange(len(asked)), wanted]
-        return float(reciprocal_ranks((scores >= own[:, None]).sum(axis=1).astype(np.float64)).mean())
+        scores = normalised(source[pages] @ ridge(source, target, task.train[~dev], penalty)) @ target.T
+        right = scores[np.arange(len(pages)), linked]
+        return float(reciprocal_ranks((scores >= right[:, None]).sum(axis=1).astype(np.float64)).mean())
 
     matrix = ridge(source, target, task.train, max(PENALTIES, key=held_out))
     return task.nearest(DenseProduct(normalised(source @ matrix), target.T)).candidates

@@ -61,11 +61,11 @@ def studies(data: Path, work: Path, quick: bool) -> list[Study]:
     """Return a study per resource. Raises InputError if the folder holds neither form of the data."""
     del work  # not needed: only the scorers' figures are kept
     most = QUICK if quick else None
-    found = {name: _resource(data, name, most) for name in RESOURCES}
-    made = [_study(name, one, quick) for name, one in found.items() if one]
+    resources = {name: _resource(data, name, most) for name in RESOURCES}
+    made = [_study(name, one, quick) for name, one in resources.items() if one]
     arabic = _part(data, ARABIC, OFFICIAL_ARABIC, "", most)
     if arabic:
-        made.append(_arabic(*arabic, next((one for one in found.values() if one), None), data, quick))
+        made.append(_arabic(*arabic, next((one for one in resources.values() if one), None), data, quick))
     if not made:
         raise InputError(
             f"{data} holds no pairs of STS-2012 or STS-2017: expected STS.input.MSRpar.txt and STS.gs.MSRpar.txt in "

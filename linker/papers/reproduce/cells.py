@@ -117,13 +117,13 @@ def _cell(study: Study, system: System, seed: int, work: Path, log: Log) -> dict
     """Return a cell from its file or, if there is none for this data and these settings, by running it."""
     path = work / study.name / f"{re.sub(r'[^a-z0-9]+', '-', system.name.lower()).strip('-')}.{seed}.json"
     if path.exists():
-        kept: dict[str, Any] = read_json(path)
-        if kept.get("made_of") == study.made_of and kept.get("system") == system.name:
-            return kept
+        cell: dict[str, Any] = read_json(path)
+        if cell.get("made_of") == study.made_of and cell.get("system") == system.name:
+            return cell
     start = time.process_time()
     outcome = system.run(seed)
     measures = {name: _known(value) for name, value in outcome.measures.items()}
-    found = {
+    cell = {
         "made_of": study.made_of,
         "system": system.name,
         "seed": seed,
@@ -132,10 +132,12 @@ def _cell(study: Study, system: System, seed: int, work: Path, log: Log) -> dict
         "scores": [float(score) for score in outcome.scores],
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, orjson.dumps(found))
-    shown = ", ".join(f"{name} {value:g}" for name, value in list(measures.items())[:3] if value is not None)
-    log(f"{study.name}, {system.name}, seed {seed}: {shown} ({found['cpu_s']:g} CPU-seconds)")
-    return found
+    write_atomically(path, orjson.dumps(cell))
+    figures = ", ".join(
+        f"{name} {value:g}" for name, value in list(measures.items())[:3] if value is not None
+    )
+    log(f"{study.name}, {system.name}, seed {seed}: {figures} ({cell['cpu_s']:g} CPU-seconds)")
+    return cell
 
 
 def _known(value: float | int | None) -> float | int | None:
@@ -148,7 +150,7 @@ def _table(
     paper: str,
     study: Study,
     number: int,
-    found: Mapping[str, Sequence[Mapping[str, Any]]],
+    by_system: Mapping[str, Sequence[Mapping[str, Any]]],
     missing: Mapping[str, str],
 ) -> dict[str, Any]:
     """Return one of a study's tables; the last rows are systems that only the paper has."""
@@ -156,20 +158,20 @@ def _table(
     known = figures_of(paper, study.name, measures)
     rows = []
     for system in study.systems:
-        cells = found.get(system.name, ())
-        here = {m: _over_seeds(values) for m in measures if (values := _values(cells, m))}
-        if here:
-            rows.append(row(system.name, known.get(system.name, {}), here, system.why if not number else ""))
+        cells = by_system.get(system.name, ())
+        ours = {m: _over_seeds(values) for m in measures if (values := _values(cells, m))}
+        if ours:
+            rows.append(row(system.name, known.get(system.name, {}), ours, system.why if not number else ""))
         elif system.name in missing and not number:
             why = f"not run: {missing[system.name]}"
             rows.append(row(system.name, known.get(system.name, {}), {}, why, "not run"))
     names = {system.name for system in study.systems}
     rows += [row(name, figures, {}) for name, figures in known.items() if name not in names]
-    shown = table(title, measures, rows, "; ".join(study.reasons))
+    frame = table(title, measures, rows, "; ".join(study.reasons))
     if not number:
-        compared = {"tests": _tests(study, found), "differences": _differences(study, found)}
-        shown |= {name: values for name, values in compared.items() if values}
-    return shown
+        compared = {"tests": _tests(study, by_system), "differences": _differences(study, by_system)}
+        frame |= {name: values for name, values in compared.items() if values}
+    return frame
 
 
 def _values(cells: Sequence[Mapping[str, Any]], measure: str) -> list[Any]:

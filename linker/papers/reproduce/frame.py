@@ -29,12 +29,12 @@ def published(paper: str) -> dict[str, Any]:
 
 def figures_of(paper: str, study: str, measures: Sequence[str]) -> dict[str, dict[str, float]]:
     """Return the published figures of a study's systems, for the measures in a table."""
-    found: dict[str, dict[str, float]] = {}
+    systems: dict[str, dict[str, float]] = {}
     for cell in published(paper)["cells"]:
-        shown = {name: value for name, value in cell["figures"].items() if name in measures}
-        if shown and study in cell.get("studies", [study]):
-            found.setdefault(cell["system"], {}).update(shown)
-    return found
+        figures = {name: value for name, value in cell["figures"].items() if name in measures}
+        if figures and study in cell.get("studies", [study]):
+            systems.setdefault(cell["system"], {}).update(figures)
+    return systems
 
 
 def table(

@@ -12,7 +12,7 @@ import numpy as np
 import orjson
 
 from linker.base.errors import InputError
-from linker.base.files import nonempty_lines, write_atomically
+from linker.base.files import write_atomically
 from linker.encoders.tokens import Vocabulary, load_word_vectors
 from linker.papers.reproduce.cells import QUICK, fingerprint
 from linker.scoring.pairs.data import filled_lines, json_object
@@ -25,6 +25,7 @@ KEPT = {"train": 1000, "dev": 200, "test": 1000}
 CUT = ("training.max_length=128", "encoder.max_length=128")
 FIELDS = ("url", "article", "text")
 SPLITS = ("train", "dev", "test")
+HEADER = "query-id\tcorpus-id\tscore"
 VECTORS = "word-vectors-en"
 GLOVE = 5.0  # mean length of the paper's vectors: GloVe, trained on 840 billion tokens
 MIN_COUNT, MOST = 2, 50_000  # word limits, as in [data] of a training file
@@ -51,27 +52,27 @@ class Posts:
     def files(self) -> list[Path]:
         """The files that the figures depend on."""
         vectors = Path(self.vectors)
-        found = [self.queries, self.documents, *self.links.values()]
-        return [*found, *([vectors] if vectors.is_file() else [])]
+        return [self.queries, self.documents, *self.links.values(), *([vectors] if vectors.is_file() else [])]
 
 
 def sets(data: Path, work: Path, quick: bool) -> list[Posts]:
     """Return the sets in a folder. Raises InputError if it holds neither form of the data, or a line is malformed."""
     lines = sorted(data.glob("*.jsonl"))
-    if lines and _is_linked(lines[0]):
+    if any(map(_is_linked, lines)):
         return [_converted(data, lines, work, quick)]
-    found = [
-        _retrieval(folder, documents, work / folder.name, quick)
+    retrieval = [
+        _retrieval(folder, queries, documents, work / folder.name, quick)
         for folder in (data, *(data / name for name in NAMES))
         if (documents := _corpus(folder)) and (folder / "qrels" / "test.tsv").exists()
+        for queries in sorted(folder.glob("queries.jsonl*"))[:1]
     ]
-    if not found:
+    if not retrieval:
         raise InputError(
             f"{data} holds no posts linked to articles: expected JSON lines of {', '.join(FIELDS)} (train.jsonl, "
             "dev.jsonl, test.jsonl, or one file), as the paper's author read them, or a folder with queries.jsonl, "
             "corpus.jsonl and qrels/train.tsv, dev.tsv, test.tsv"
         )
-    return found
+    return retrieval
 
 
 def _is_linked(path: Path) -> bool:
@@ -84,39 +85,48 @@ def _corpus(folder: Path) -> Path | None:
     return next((path for path in (*folder.glob("corpus.jsonl*"), other) if path.exists()), None)
 
 
-def _retrieval(folder: Path, documents: Path, work: Path, quick: bool) -> Posts:
+def _retrieval(folder: Path, queries: Path, documents: Path, work: Path, quick: bool) -> Posts:
     """Return a retrieval set; a large one is reduced to sampled links, their documents, and shorter texts.
 
     If all links are in one file, they are split.
     """
-    queries = next(folder.glob("queries.jsonl*"))
-    every = {split: folder / "qrels" / f"{split}.tsv" for split in SPLITS}
-    files = {split: path for split, path in every.items() if path.exists()}
-    header, rows = "", {}
-    for split, path in files.items():
-        header, *rows[split] = nonempty_lines(path)
+    paths = {split: folder / "qrels" / f"{split}.tsv" for split in SPLITS}
+    files = {split: path for split, path in paths.items() if path.exists()}
+    rows = {split: _links(path) for split, path in files.items()}
     if len(rows) == 1:
         rows = _split(*rows.values())
-    kept = {split: _drawn(lines, QUICK if quick else KEPT[split]) for split, lines in rows.items()}
-    if kept == rows and {*kept} == {*files}:
+    sample = {split: _sampled(lines, QUICK if quick else KEPT[split]) for split, lines in rows.items()}
+    if sample == rows and {*sample} == {*files}:
         return Posts(
             folder.name, queries, documents, files, _vectors(folder, documents, queries, work), False
         )
     work.mkdir(parents=True, exist_ok=True)
-    for split, lines in kept.items():
-        write_atomically(work / f"{split}.tsv", "".join(f"{x}\n" for x in (header, *lines)).encode())
-    linked = {line.split("\t")[1] for lines in kept.values() for line in lines}
-    lines_of = filled_lines(documents)
-    chosen = (line for _, where, line in lines_of if json_object(line, where).get("_id") in linked)
+    for split, lines in sample.items():
+        write_atomically(work / f"{split}.tsv", "".join(f"{x}\n" for x in (HEADER, *lines)).encode())
+    linked = {line.split("\t")[1] for lines in sample.values() for line in lines}
     corpus = work / "corpus.jsonl"
-    write_atomically(corpus, "".join(f"{line.strip()}\n" for line in chosen).encode())
-    links = {split: work / f"{split}.tsv" for split in kept}
+    records = [
+        line for _, where, line in filled_lines(documents) if json_object(line, where).get("_id") in linked
+    ]
+    write_atomically(corpus, "".join(f"{line.strip()}\n" for line in records).encode())
+    links = {split: work / f"{split}.tsv" for split in sample}
     return Posts(folder.name, queries, corpus, links, _vectors(folder, corpus, queries, work), False, CUT)
 
 
-def _drawn(lines: list[str], most: int) -> list[str]:
-    drawn = np.sort(np.random.default_rng(0).permutation(len(lines))[:most])
-    return [lines[row] for row in drawn.tolist()]
+def _links(path: Path) -> list[str]:
+    """Return the lines of a file of links after its header. Raises InputError for a malformed line or no line."""
+    lines = [(where, line) for _, where, line in filled_lines(path)][1:]
+    if not lines:
+        raise InputError(f"{path} holds no link")
+    for where, line in lines:
+        if line.count("\t") != 2:
+            raise InputError(f"{where}: expected query-id, corpus-id and score, separated by tabs")
+    return [line for _, line in lines]
+
+
+def _sampled(lines: list[str], most: int) -> list[str]:
+    rows = np.sort(np.random.default_rng(0).permutation(len(lines))[:most])
+    return [lines[row] for row in rows.tolist()]
 
 
 def _converted(data: Path, lines: Sequence[Path], work: Path, quick: bool) -> Posts:
@@ -132,7 +142,7 @@ def _converted(data: Path, lines: Sequence[Path], work: Path, quick: bool) -> Po
     folder.mkdir(parents=True, exist_ok=True)
     articles: dict[str, str] = {}
     posts: dict[str, str] = {}
-    links: dict[str, list[str]] = {split: ["query-id\tcorpus-id\tscore"] for split in SPLITS if split in rows}
+    links: dict[str, list[str]] = {split: [HEADER] for split in SPLITS if split in rows}
     for split, lines_of in links.items():
         for url, article, text in rows[split][: QUICK if quick else None]:
             id_, post = (sha256(value.encode()).hexdigest()[:16] for value in (url, text))
@@ -142,8 +152,8 @@ def _converted(data: Path, lines: Sequence[Path], work: Path, quick: bool) -> Po
     for name, texts in (("queries", posts), ("corpus", articles)):
         content = (orjson.dumps({"_id": id_, "text": text}) + b"\n" for id_, text in texts.items())
         write_atomically(folder / f"{name}.jsonl", b"".join(content))
-    for split, written in links.items():
-        write_atomically(folder / f"{split}.tsv", "".join(f"{x}\n" for x in dict.fromkeys(written)).encode())
+    for split, lines_of in links.items():
+        write_atomically(folder / f"{split}.tsv", "".join(f"{x}\n" for x in dict.fromkeys(lines_of)).encode())
     files = {split: folder / f"{split}.tsv" for split in links}
     corpus, queries = folder / "corpus.jsonl", folder / "queries.jsonl"
     return Posts("posts", queries, corpus, files, _vectors(data, corpus, queries, folder), official=True)

@@ -56,8 +56,8 @@ OVERALL = ("overall", "score")
 
 def studies(data: Path, work: Path, quick: bool) -> list[Study]:
     """Return the study of the task, and a study of the worst kinds of pairs. Raises InputError without the data."""
-    found = {split: _pairs(data, split) for split in ("train", "test")}
-    (learn, files), (test, more) = found["train"], found["test"]
+    splits = {split: _pairs(data, split) for split in ("train", "test")}
+    (learn, files), (test, more) = splits["train"], splits["test"]
     most = QUICK if quick else None
     bench = Bench(keep_long(learn).pairs[:most], keep_long(test).pairs[:most], data, work, quick)
     stamp = fingerprint((*files, *more), quick, [pair.id for pair in (*bench.train, *bench.test)])
@@ -98,14 +98,15 @@ def read_task(path: Path, data: Path) -> list[NewsPair]:
     """Return the table's pairs whose articles are both stored as NN/ID.json. Raises InputError if none are."""
     articles = {file.stem: file for file in data.rglob("*.json") if file.parent.name == file.stem[-2:]}
     pairs = []
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    # Only the ids, languages and scores are read, so other characters may be damaged.
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
         reader = csv.DictReader(file)
         names = {name.lower(): name for name in reader.fieldnames or ()}
         grade = next((names[name] for name in OVERALL if name in names), None)
         if not {"pair_id", "url1_lang", "url2_lang"} <= {*names} or grade is None:
             raise InputError(f"{path}:1: expected the columns pair_id, url1_lang, url2_lang and Overall")
         for number, line in enumerate(reader, 2):
-            ids = line[names["pair_id"]].split("_")
+            ids = (line[names["pair_id"]] or "").split("_")
             if len(ids) != 2:
                 raise InputError(f"{path}:{number}: the pair_id {line[names['pair_id']]!r} is not ID_ID")
             if not {*ids} <= {*articles}:
@@ -115,7 +116,7 @@ def read_task(path: Path, data: Path) -> list[NewsPair]:
             )
             try:
                 score = min(4.0, max(1.0, float(line[grade])))
-            except ValueError:
+            except (TypeError, ValueError):
                 raise InputError(f"{path}:{number}: the score {line[grade]!r} is not a number") from None
             pairs.append(NewsPair("_".join(ids), first, second, score))
     if not pairs:
@@ -124,8 +125,10 @@ def read_task(path: Path, data: Path) -> list[NewsPair]:
 
 
 def _article(path: Path, language: str) -> Article:
-    found: dict[str, Any] = read_json(path)
-    text, title, date = (found.get(name) or "" for name in ("text", "title", "publish_date"))
+    article = read_json(path)
+    if not isinstance(article, dict):
+        raise InputError(f"{path}: expected an object with text, title and publish_date")
+    text, title, date = (article.get(name) or "" for name in ("text", "title", "publish_date"))
     return Article(str(text), str(title), language, str(date))
 
 
@@ -230,9 +233,9 @@ class Bench:
     def kinds(self) -> list[System]:
         """Return one row for each kind of test pair, with the error of the preset `recommended` on that kind."""
 
-        def row(name: str, chosen: Callable[[], BoolArray]) -> System:
+        def row(name: str, mask: Callable[[], BoolArray]) -> System:
             def run(seed: int) -> Outcome:
-                inside = chosen()
+                inside = mask()
                 if not inside.any():
                     return Outcome({"pairs": 0})
                 people, known = (np.array([p.score for p in part], float) for part in (self.test, self.train))
@@ -243,9 +246,9 @@ class Bench:
 
             return System(name, run, chance=True)
 
-        named = cache(lambda: share_names(self.test, self.recogniser))
+        common = cache(lambda: share_names(self.test, self.recogniser))
         rows = [row(name, inside.copy) for name, inside in kinds_of(self.test).items() if inside.any()]
-        return [*rows, row("places or names in common", named), row("none in common", lambda: ~named())]
+        return [*rows, row("places or names in common", common), row("none in common", lambda: ~common())]
 
     def outcome(self, values: Float64Array) -> Outcome:
         """Return Pearson's r of similarities [n] with human scores, over all pairs and by language pair."""

@@ -210,6 +210,36 @@ def test_a_folder_without_the_data_says_what_is_expected(paper: str, tmp_path: P
     assert "expected" in done.stderr
 
 
+RETRIEVAL = {
+    "corpus.jsonl": '{"_id": "d", "text": "flood"}\n',
+    "queries.jsonl": '{"_id": "q", "text": "flood"}\n',
+}
+TASK = "pair_id,url1_lang,url2_lang,Overall\n"
+ARTICLES = {"03/1003.json": "[]", "04/1004.json": '{"text": "flood"}'}
+
+
+@pytest.mark.parametrize(
+    ("paper", "files", "message"),
+    [
+        ("ast", {"corpus.jsonl": RETRIEVAL["corpus.jsonl"], "qrels/test.tsv": "h\nq\td\t1\n"}, "holds no posts"),
+        ("ast", {**RETRIEVAL, "qrels/test.tsv": "h\nq\td\t1\nq d 1\n"}, "test.tsv:3: expected query-id, corpus-id and"),
+        ("ast", {**RETRIEVAL, "qrels/test.tsv": ""}, "no link"),
+        ("ast", {"dev.jsonl": "", "t.jsonl": '{"url": "u", "article": "a", "text": ""}'}, "t.jsonl:1: expected url"),
+        ("semeval", {"task8_train.csv": TASK + "1003\n"}, "task8_train.csv:2: the pair_id '1003' is not ID_ID"),
+        ("semeval", {"task8_train.csv": TASK + "1003_1004\n", **ARTICLES}, r"1003.json: expected an object with text"),
+        ("semeval", {"task8_train.csv": TASK + "1004_1004,en\n", **ARTICLES}, "csv:2: the score None is not a number"),
+    ],
+)  # fmt: skip
+def test_damaged_data_names_the_file_and_line(
+    paper: str, files: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    for name, text in files.items():
+        (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "data" / name).write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        run(paper, tmp_path / "data", tmp_path / "work", 1, quick=True, log=print)
+
+
 def test_command_writes_the_tables_in_three_formats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(semeval, "DEFAULT", str(pipeline(tmp_path / "ner")))
     monkeypatch.setattr(semeval, "remembering", lambda name: HashEncoder(64))
