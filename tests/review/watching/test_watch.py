@@ -199,7 +199,7 @@ def test_posts_wait_while_the_seeds_cannot_be_searched(
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--precision", ".9", "--threshold", ".5"], "--precision sets its own threshold"),
         (["--out", "there"], "there exists: continue it with --resume, or name another file"),
