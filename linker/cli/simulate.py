@@ -43,14 +43,14 @@ def simulate(
     from linker.base.files import write_atomically
     from linker.corpora import read_queries
     from linker.engine.engine import Engine
-    from linker.evaluation.reading.sources import as_qrels
+    from linker.evaluation.formats import load_qrels
     from linker.review.simulating import Plan, recall_plot
     from linker.review.simulating import simulate as read
 
     texts = {query.id: query.text for query in read_queries(descriptions)} if descriptions else {}
     plan = Plan(texts, seeds, starts, target, stop, max_read, seed)
     reviews: list[Simulated] = []
-    for review in read(Engine.open(directory, encoder=encoder), as_qrels(qrels), plan):
+    for review in read(Engine.open(directory, encoder=encoder), load_qrels(qrels), plan):
         note(
             f"{review.topic}: {review.found[-1]:,} of {review.relevant:,} found in {len(review.found):,} reads"
         )

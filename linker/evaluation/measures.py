@@ -124,7 +124,7 @@ def summarise(definition: Definition, ranking: Ranking, per_topic: Float64Array,
         return float(topics)
     if definition.name == "num_rel" and complete:
         return float(per_topic.sum())
-    total = metrics.added(per_topic[ranking.answered])
+    total = metrics.add_up(per_topic[ranking.answered])
     if definition.summary == "count":
         return total
     if definition.summary == "geometric":

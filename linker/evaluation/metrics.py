@@ -168,7 +168,7 @@ def sums(r: Ranking, rows: BoolArray, weights: Float64Array) -> Float64Array:
     return np.bincount(r.topic[rows], weights, minlength=len(r.topics)).astype(np.float64)
 
 
-def added(numbers: Float64Array) -> float:
+def add_up(numbers: Float64Array) -> float:
     """Return the sum of `numbers` [n], added one by one as in a C loop: np.sum may differ in the last digit."""
     return float(np.cumsum(numbers)[-1]) if len(numbers) else 0.0
 

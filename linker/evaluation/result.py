@@ -98,7 +98,7 @@ class Evaluation(Mapping[str, float]):
     def _summary_line(self, measure: Measure) -> str:
         if measure.definition.summary == "name":
             return _line("runid", "all", self.run_name)
-        return _line(str(measure), "all", _shown(measure, self.means[str(measure)]))
+        return _line(str(measure), "all", _format(measure, self.means[str(measure)]))
 
     def _extra_lines(self) -> Iterator[str]:
         for suffixes, pairs in ((("low", "high"), self.bounds), (("ci_low", "ci_high"), self.intervals)):
@@ -117,7 +117,7 @@ class Evaluation(Mapping[str, float]):
         columns = [(m, str(m), self.per_topic[str(m)].tolist()) for m in shown]
         for at in np.flatnonzero(self.answered).tolist():
             for measure, name, column in columns:
-                yield _line(name, self.topic_ids[at], _shown(measure, column[at]))
+                yield _line(name, self.topic_ids[at], _format(measure, column[at]))
 
     def to_dict(self, *, per_topic: bool = False) -> dict[str, Any]:
         """Return a JSON-serialisable dictionary, with the topics' values if `per_topic`; NaN becomes None."""
@@ -144,7 +144,7 @@ class Evaluation(Mapping[str, float]):
     def _repr_html_(self) -> str:
         rows = "".join(
             f"<tr><td>{html.escape(str(m))}</td><td style='text-align:right'>"
-            f"{_shown(m, self.means[str(m)]).strip()}</td></tr>"
+            f"{_format(m, self.means[str(m)]).strip()}</td></tr>"
             for m in self.measures
             if str(m) in self.means
         )
@@ -153,7 +153,7 @@ class Evaluation(Mapping[str, float]):
 
     def __repr__(self) -> str:
         shown = ", ".join(
-            f"{m}={_shown(m, self.means[str(m)]).strip()}" for m in self.measures if str(m) in self.means
+            f"{m}={_format(m, self.means[str(m)]).strip()}" for m in self.measures if str(m) in self.means
         )
         return f"<Evaluation {shown} ({self.coverage()})>"
 
@@ -162,7 +162,7 @@ def _line(name: str, topic: str, value: str) -> str:
     return f"{name:<22}\t{topic}\t{value}\n"
 
 
-def _shown(measure: Measure, value: float) -> str:
+def _format(measure: Measure, value: float) -> str:
     return f"{value:.0f}" if measure.definition.summary == "count" else f"{value:6.4f}"
 
 

@@ -29,7 +29,7 @@ _MARKDOWN = re.compile(r"[\\`*~$|\[\]]|(?<![^\W_])_|_(?![^\W_])")
 
 def plain(cells: Cells) -> str:
     """Return aligned columns, separated by two spaces."""
-    cells = _shown(cells)
+    cells = _printable(cells)
     widths = _widths(cells)
     return "".join("  ".join(_pad(row, widths)).rstrip() + "\n" for row in cells)
 
@@ -38,7 +38,7 @@ def markdown(cells: Cells, bold: Places = frozenset()) -> str:
     """Return a Markdown table, the cells (row, column) of `bold` in bold; all columns but two are aligned right."""
     escaped = [
         [f"**{_in_markdown(cell)}**" if (i, j) in bold else _in_markdown(cell) for j, cell in enumerate(row)]
-        for i, row in enumerate(_shown(cells))
+        for i, row in enumerate(_printable(cells))
     ]
     widths = [max(3, w) for w in _widths(escaped)]
     rule = ["-" * w if i < 2 else "-" * (w - 1) + ":" for i, w in enumerate(widths)]
@@ -55,7 +55,7 @@ def latex(
     """
     escaped = [
         [_in_latex(cell, (i, j) in bold, symbols or {}) for j, cell in enumerate(row)]
-        for i, row in enumerate(_shown(cells))
+        for i, row in enumerate(_printable(cells))
     ]
     columns = "l" * names + "r" * (len(cells[0]) - names)
     body = [" & ".join(row) + " \\\\" for row in escaped]
@@ -65,12 +65,12 @@ def latex(
 
 def html(cells: Cells) -> str:
     """Return an HTML table."""
-    head, *rows = ["".join(f"<td>{html_module.escape(c)}</td>" for c in row) for row in _shown(cells)]
+    head, *rows = ["".join(f"<td>{html_module.escape(c)}</td>" for c in row) for row in _printable(cells)]
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     return f"<table><tr>{head.replace('td>', 'th>')}</tr>{body}</table>"
 
 
-def _shown(cells: Cells) -> Cells:
+def _printable(cells: Cells) -> Cells:
     return [[on_one_line(cell) for cell in row] for row in cells]
 
 

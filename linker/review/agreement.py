@@ -89,15 +89,15 @@ def decided(judgements: Iterable[Judgement], *, by_document: bool = False) -> tu
 
     Pairs on which reviewers disagree without a consensus, and pairs that were only skipped, are left out.
     """
-    said: dict[Pair, list[Judgement]] = {}
+    by_pair: dict[Pair, list[Judgement]] = {}
     for judgement in judgements:
         if judgement.verdict != "skip":
-            said.setdefault(_key(judgement, by_document), []).append(judgement)
+            by_pair.setdefault(_key(judgement, by_document), []).append(judgement)
     final = []
-    for given in said.values():
-        consensus = [j for j in given if j.reviewer == CONSENSUS]
-        if consensus or len({j.verdict for j in given}) == 1:
-            final.append((consensus or given)[0])
+    for verdicts in by_pair.values():
+        consensus = [j for j in verdicts if j.reviewer == CONSENSUS]
+        if consensus or len({j.verdict for j in verdicts}) == 1:
+            final.append((consensus or verdicts)[0])
     return tuple(final)
 
 

@@ -59,12 +59,12 @@ def scores(
     are searched for, `DEPTH` hits deep, less with many seeds. The score is NaN if the search does not find the
     document.
     """
-    beside = {seed for seed, _ in decided}
-    seeds = [seed for seed in seeds if seed.id in beside]
+    seed_ids = {seed for seed, _ in decided}
+    seeds = [seed for seed in seeds if seed.id in seed_ids]
     depth = max(1, min(DEPTH, max(LEAST, TOTAL // max(1, len(seeds))), len(engine)))
     best: dict[tuple[str, str], float] = {}
     calibrated = bool(seeds)
-    wanted = {id_ for _, id_ in decided}
+    ids = {id_ for _, id_ in decided}
     for start in range(0, len(seeds), BATCH):
         part = seeds[start : start + BATCH]
         answer = engine.search([seed.full_text for seed in part], depth)
@@ -72,7 +72,7 @@ def scores(
         for seed, hits in zip(part, answer.hits, strict=True):
             values = hits.scores if hits.probabilities is None else hits.probabilities
             for id_, value in zip(hits.ids, values.tolist(), strict=True):
-                if id_ in wanted:
+                if id_ in ids:
                     key = ("" if by_document else seed.id, id_)
                     best[key] = max(value, best.get(key, value))
     pairs = (("" if by_document else seed, id_) for seed, id_ in decided)

@@ -156,26 +156,26 @@ def edited(stories: Sequence[Story], judgements: Iterable[Judgement]) -> list[St
             put(list(inside[group[other]]) if tag == TOGETHER else [other], group[one])
     known = {story.number: story for story in stories}
     return [
-        _remade(known, number, [items[i] for i in ids]) if number in changed else known[number]
+        _regroup(known, number, [items[i] for i in ids]) if number in changed else known[number]
         for number, ids in inside.items()
         if ids
     ]
 
 
-def _remade(known: dict[int, Story], number: int, items: Sequence[Item]) -> Story:
+def _regroup(known: dict[int, Story], number: int, items: Sequence[Item]) -> Story:
     """Return a group that people changed, with the title of the group from which most of its documents come."""
     origin = {item.id: story for story in known.values() for item in story.items}
     counts = Counter(origin[item.id].number for item in items)
-    there = {item.id for item in items}
+    ids = {item.id for item in items}
     of = known[max(counts, key=lambda n: (n == number, counts[n], -n))]
-    representative = of.representative if of.representative in there else items[0].id
+    representative = of.representative if of.representative in ids else items[0].id
     words = tuple(dict.fromkeys(word for n in counts for word in known[n].words))[:8]
-    title = of.title if of.representative in there else ""
-    shown = tuple(
-        dataclasses.replace(item, near_copy_of=item.near_copy_of if item.near_copy_of in there else None)
+    title = of.title if of.representative in ids else ""
+    members = tuple(
+        dataclasses.replace(item, near_copy_of=item.near_copy_of if item.near_copy_of in ids else None)
         for item in items
     )
-    return Story(number, title, representative, None, words, None, (), shown)
+    return Story(number, title, representative, None, words, None, (), members)
 
 
 def _frequent(values: Iterable[str]) -> tuple[str, ...]:

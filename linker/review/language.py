@@ -59,7 +59,7 @@ class ReaderLanguage:
 
     def sentence(self, text: str) -> str:
         """Return a `Sentence` in this language; any other text stays as it is."""
-        return text.told(self.translations, self._value) if isinstance(text, Sentence) else text
+        return text.render(self.translations, self._value) if isinstance(text, Sentence) else text
 
     def _value(self, value: int | float | Decimal) -> str:
         """Return a value of a sentence in this language's format: see `linker.review.wording.Value`."""

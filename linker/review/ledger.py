@@ -82,10 +82,10 @@ class Ledger:
             self._append(connection, [(last.number, dataclasses.replace(last.judgement, time=_now()))])
         return last.judgement
 
-    def take_back(self, wanted: Callable[[Judgement], bool]) -> int:
-        """Undo all standing judgements that are `wanted`, or none of them; return how many."""
+    def take_back(self, matches: Callable[[Judgement], bool]) -> int:
+        """Undo all standing judgements that `matches` accepts, or none of them; return how many."""
         with self._database.writing() as connection:
-            found = [e for e in _not_undone(self._entries(connection)[0]) if wanted(e.judgement)]
+            found = [e for e in _not_undone(self._entries(connection)[0]) if matches(e.judgement)]
             now = _now()
             self._append(connection, [(e.number, dataclasses.replace(e.judgement, time=now)) for e in found])
         return len(found)

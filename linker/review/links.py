@@ -56,18 +56,18 @@ class ProposedLinks:
         not shown again; pairs that this reviewer skipped come last.
         """
         with self._lock:
-            left, skipped = self._left(reviewer)
+            pairs, skipped = self._left(reviewer)
             while self._open.expired():
                 pass
             held = self._open.get(holder)
             mine = next(
-                (e for e in left if held and (e[1].source, e[1].target) == (held.seed, held.id)), None
+                (e for e in pairs if held and (e[1].source, e[1].target) == (held.seed, held.id)), None
             )
-            free = [e for e in left if self._open.of((e[1].source, e[1].target)) is None]
-            found = mine or min(free, key=lambda e: (e[1].source, e[1].target) in skipped, default=None)
-            if found:
-                self._open.put(holder, Candidate(found[1].source, found[1].target, found[1].score))
-            return found
+            free = [e for e in pairs if self._open.of((e[1].source, e[1].target)) is None]
+            pair = mine or min(free, key=lambda e: (e[1].source, e[1].target) in skipped, default=None)
+            if pair:
+                self._open.put(holder, Candidate(pair[1].source, pair[1].target, pair[1].score))
+            return pair
 
     def elsewhere(self, holder: str = "") -> int:
         """Return how many pairs other holders have open."""

@@ -62,7 +62,7 @@ class _Stream:
         self.mean, self.deviation = 0.0, 1.0
         self.values = np.zeros(0)  # values of its first MOMENTS candidates, best first
         self.waiting: deque[Held] = deque()
-        self.taken: set[str] = set()
+        self.handed_out: set[str] = set()
 
     def take(self, hits: Hits, depth: int, *, sort: bool) -> None:
         """Keep a search's candidates that were not handed out; from the first search, only the top FIRST.
@@ -76,7 +76,7 @@ class _Stream:
         ranked = zip(
             range(1, keep + 1), hits.ids[:keep], hits.scores[:keep].tolist(), _known(hits, keep), strict=True
         )
-        held = [candidate for candidate in ranked if candidate[1] not in self.taken]
+        held = [candidate for candidate in ranked if candidate[1] not in self.handed_out]
         self.waiting = deque(sorted(held, key=lambda c: -(c[3] or 0)) if sort else held)
         self.ended = keep == len(hits) < depth
         self.depth = depth if keep == len(hits) else keep
@@ -87,8 +87,8 @@ class _Stream:
 
 
 def _known(hits: Hits, count: int) -> list[float | None]:
-    said = hits.probabilities
-    return [None] * min(count, len(hits)) if said is None else np.nan_to_num(said[:count]).tolist()
+    p = hits.probabilities
+    return [None] * min(count, len(hits)) if p is None else np.nan_to_num(p[:count]).tolist()
 
 
 class MergedOrder:
@@ -117,9 +117,9 @@ class MergedOrder:
                 "`linker calibrate`, or order by z or rank and give a score instead of a probability"
             )
         self._streams = [_Stream(number, seed) for number, seed in enumerate(seeds)]
-        self._own = set(population.documents.values())
-        self._done: set[tuple[str, str]] = set()
-        self._found: dict[str, set[str]] = {}  # relevant documents by seed
+        self._seed_documents = set(population.documents.values())
+        self._excluded: set[tuple[str, str]] = set()
+        self._relevant: dict[str, set[str]] = {}  # relevant documents by seed
         self._numbers = {seed.id: number for number, seed in enumerate(seeds)}
         self._reads = LinkReads()
         self._heap: list[tuple[float, int, int]] = []  # −value, rank, stream number
@@ -143,26 +143,26 @@ class MergedOrder:
                 return None
             self._last = stream = self._streams[heapq.heappop(self._heap)[2]]
             rank, id_, score, probability = stream.waiting.popleft()
-            stream.taken.add(id_)
+            stream.handed_out.add(id_)
             key = self._key(stream.seed.id, id_)
-            if key not in self._done and id_ not in self._left_out(stream.seed.id):
-                self._done.add(key)
+            if key not in self._excluded and id_ not in self._left_out(stream.seed.id):
+                self._excluded.add(key)
                 return Candidate(stream.seed.id, id_, score, rank, probability)
 
     def tell(self, judgement: Judgement) -> None:
         """Exclude the document from now on; record a find and, in pairs, pass a read from the queue to the model."""
         key = self._key(judgement.seed, judgement.id)
-        self._done.add(key)
+        self._excluded.add(key)
         number = self._numbers.get(judgement.seed)
         if self._settings.unit == "pairs" and number is not None and judgement.phase == "queue":
             self._reads.add(number, judgement.score, judgement.probability, is_link=judgement.relevant)
         if judgement.relevant:
-            self._found.setdefault(judgement.seed, set()).add(judgement.id)
+            self._relevant.setdefault(judgement.seed, set()).add(judgement.id)
 
     def restart(self) -> None:
         """Forget the judgements. Candidates of a seed that were handed out do not come again."""
-        self._done.clear()
-        self._found.clear()
+        self._excluded.clear()
+        self._relevant.clear()
         self._reads = LinkReads()
         if self._started:
             self._refill()
@@ -202,7 +202,7 @@ class MergedOrder:
     def _left_out(self, seed: str) -> set[str]:
         """Return the documents that are not candidates of a seed because they are seeds themselves."""
         documents = self._population.documents
-        return {documents.get(seed, "")} if self._settings.unit == "pairs" else self._own
+        return {documents.get(seed, "")} if self._settings.unit == "pairs" else self._seed_documents
 
     def _key(self, seed: str, id_: str) -> tuple[str, str]:
         return (seed if self._settings.unit == "pairs" else "", id_)
@@ -237,7 +237,7 @@ class MergedOrder:
         """Put the stream's next candidate on the heap, after a deeper search if none is left."""
         settings = self._settings
         until = settings.until if settings.per_seed else None
-        if until is not None and len(self._found.get(stream.seed.id, ())) >= until:
+        if until is not None and len(self._relevant.get(stream.seed.id, ())) >= until:
             return
         while not stream.waiting and not stream.ended:
             stream.ended = stream.depth >= self._most

@@ -65,13 +65,13 @@ class Population:
         The same `seeds` give the same draw as long as the same members are free.
         """
         generator = np.random.default_rng(seeds)
-        for seed, id_ in self._drawn(generator):
+        for seed, id_ in self._draws(generator):
             if self._is_member(seed, id_) and free(seed, id_):
                 return seed, id_
         left = [p for p in range(self._places) if self._is_member(*self._at(p)) and free(*self._at(p))]
         return self._at(left[int(generator.integers(len(left)))]) if left else None
 
-    def _drawn(self, generator: np.random.Generator) -> Iterator[tuple[str, str]]:
+    def _draws(self, generator: np.random.Generator) -> Iterator[tuple[str, str]]:
         for _ in range(BLOCKS if self._places else 0):
             for place in generator.integers(self._places, size=BLOCK).tolist():
                 yield self._at(place)

@@ -80,6 +80,6 @@ class Reservations:
         """Return how many candidates other holders have open."""
         return len({self._key(held) for other, (held, _) in self._held.items() if other != holder})
 
-    def keep(self, wanted: Callable[[Candidate], bool]) -> None:
+    def keep(self, is_needed: Callable[[Candidate], bool]) -> None:
         """End the reservations of candidates that are no longer wanted."""
-        self._held = {holder: held for holder, held in self._held.items() if wanted(held[0])}
+        self._held = {holder: held for holder, held in self._held.items() if is_needed(held[0])}

@@ -141,28 +141,28 @@ def _words(texts: Iterable[str]) -> list[frozenset[str]]:
 
 def _nearest(seeds: Sequence[frozenset[str]], documents: Sequence[frozenset[str]]) -> list[set[int]]:
     """Return the positions of the documents most similar to each seed, by the cosine of rare words."""
-    places = defaultdict(list)
-    for place, words in enumerate(documents):
+    postings = defaultdict(list)
+    for number, words in enumerate(documents):
         for word in words:
-            places[word].append(place)
+            postings[word].append(number)
     weights = {
-        word: math.log(1 + len(documents) / len(found)) ** 2
-        for word, found in places.items()
-        if len(found) <= max(1, OFTEN * len(documents))
+        word: math.log(1 + len(documents) / len(numbers)) ** 2
+        for word, numbers in postings.items()
+        if len(numbers) <= max(1, OFTEN * len(documents))
     }
     lengths = [math.sqrt(sum(weights.get(word, 0) for word in words)) for words in documents]
-    count, found = min(10, math.ceil(TOP * len(documents))), []
+    count, nearest = min(10, math.ceil(TOP * len(documents))), []
     for words in seeds:
         scores: dict[int, float] = defaultdict(float)
         for word in words & weights.keys():
-            for place in places[word]:
-                scores[place] += weights[word] / lengths[place]
+            for number in postings[word]:
+                scores[number] += weights[word] / lengths[number]
         # a seed that is itself a document would be its own nearest document
-        same = [place for place in scores if documents[place] == words]
-        for place in same:
-            del scores[place]
-        found.append(set(sorted(scores, key=scores.__getitem__, reverse=True)[:count]))
-    return found
+        same = [number for number in scores if documents[number] == words]
+        for number in same:
+            del scores[number]
+        nearest.append(set(sorted(scores, key=scores.__getitem__, reverse=True)[:count]))
+    return nearest
 
 
 def _has_common_word(seeds: Sequence[frozenset[str]], documents: Sequence[frozenset[str]]) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linker.base.errors import InputError
+from linker.base.logs import logger
 from linker.review import stopping
 from linker.review.interface import Judgement, Read, Seed, TotalEstimate
 from linker.review.learning import FeedbackOrder
@@ -115,11 +116,13 @@ def simulate(
         raise InputError(f"no description of the topic {lacking[0]!r}: give one for each topic, by its id")
     for topic in sorted(qrels):
         relevant = sorted(id_ for id_, grade in qrels[topic].items() if grade > 0 and id_ in engine)
+        if not relevant:
+            logger.warning("topic %s is left out: the index has none of its relevant documents", topic)
         for start in range(plan.starts):
             seeds = _seeds(topic, relevant, plan, start)
-            left = set(relevant) - {seed.document for seed in seeds}
-            if left:
-                yield _read(engine, topic, seeds, left, plan, start)
+            unread = set(relevant) - {seed.document for seed in seeds}
+            if unread:
+                yield _read(engine, topic, seeds, unread, plan, start)
 
 
 def _seeds(topic: str, relevant: Sequence[str], plan: Plan, start: int) -> list[Seed]:
@@ -131,23 +134,24 @@ def _seeds(topic: str, relevant: Sequence[str], plan: Plan, start: int) -> list[
 
 
 def _read(
-    engine: Engine, topic: str, seeds: Sequence[Seed], left: set[str], plan: Plan, start: int
+    engine: Engine, topic: str, seeds: Sequence[Seed], relevant: set[str], plan: Plan, start: int
 ) -> Simulated:
     population = Population(engine.collection.rows, seeds, Settings(rule=plan.rule))
     order = FeedbackOrder(engine, seeds, population, seed=plan.seed + start)
     rule = stopping.make(plan.rule, population.size, plan.target)
     found, hits, stop, total = list[int](), 0, None, None
     while plan.most is None or len(found) < plan.most:
-        done = stop is not None or len(left) < LEAST_FOUND  # with fewer documents found, rules make no claim
-        if (hits == len(left) and done) or (candidate := order.next()) is None:
+        # with fewer documents found, rules make no claim
+        may_end = stop is not None or len(relevant) < LEAST_FOUND
+        if (hits == len(relevant) and may_end) or (candidate := order.next()) is None:
             break
-        hit = candidate.id in left
+        hit = candidate.id in relevant
         hits += hit
         found.append(hits)
         order.tell(Judgement(candidate.seed, candidate.id, "relevant" if hit else "not"))
         if rule.update(Read(hit)).estimated and stop is None and population.size > len(found):
             stop, total = len(found), rule.total
-    return Simulated(topic, start, population.size, len(left), found, stop, total)
+    return Simulated(topic, start, population.size, len(relevant), found, stop, total)
 
 
 def recall_plot(reviews: Sequence[Simulated], target: float) -> str:

@@ -30,7 +30,7 @@ def message(text: str) -> str:
 
 
 class Sentence(str):
-    """A text in English; `told` returns it in another language.
+    """A text in English; `render` returns it in another language.
 
     `template` has placeholders `%(name)s` for `values`; `one` is its singular form if the form depends on the value
     `num`. A sentence from `joined` has `parts` and the separator `between` instead. Without either, it is a text that
@@ -43,10 +43,11 @@ class Sentence(str):
     parts: tuple[Sentence, ...] = ()
     between: str = ""
 
-    def told(self, messages: Messages, show: Show) -> str:
+    def render(self, messages: Messages, show: Show) -> str:
         """Return the sentence in the language of `messages`, its numbers formatted by `show`."""
         if self.parts:
-            return _told(self.between, messages, show).join(part.told(messages, show) for part in self.parts)
+            parts = (part.render(messages, show) for part in self.parts)
+            return _render(self.between, messages, show).join(parts)
         if not self.template:
             return str(self)
         return _filled(self.one, self.template, self.values, messages, show)
@@ -63,17 +64,17 @@ class Sentence(str):
         values = {n: v.about(what) if isinstance(v, Sentence) else v for n, v in self.values.items()}
         if not self.template:
             return self
-        return _made(renamed(self.one, what), renamed(self.template, what), values)
+        return _sentence(renamed(self.one, what), renamed(self.template, what), values)
 
 
 def say(template: str, /, **values: Value) -> Sentence:
     """Return a sentence from its template, which is a message of the catalogues."""
-    return _made("", template, values)
+    return _sentence("", template, values)
 
 
 def say_many(one: str, many: str, /, num: int, **values: Value) -> Sentence:
     """Return a sentence whose form depends on the count `num`."""
-    return _made(one, many, {"num": num, **values})
+    return _sentence(one, many, {"num": num, **values})
 
 
 def joined(parts: Iterable[Sentence], between: str = " ") -> Sentence:
@@ -98,7 +99,7 @@ class _Source:
         return one if count == 1 else many
 
 
-def _made(one: str, template: str, values: Mapping[str, Value]) -> Sentence:
+def _sentence(one: str, template: str, values: Mapping[str, Value]) -> Sentence:
     sentence = Sentence(_filled(one, template, values, _Source(), _in_english))
     sentence.one, sentence.template, sentence.values = one, template, values
     return sentence
@@ -106,7 +107,7 @@ def _made(one: str, template: str, values: Mapping[str, Value]) -> Sentence:
 
 def _filled(one: str, template: str, values: Mapping[str, Value], messages: Messages, show: Show) -> str:
     shown = {
-        name: _told(value, messages, show) if isinstance(value, str) else show(value)
+        name: _render(value, messages, show) if isinstance(value, str) else show(value)
         for name, value in values.items()
     }
     count = values.get("num")
@@ -115,8 +116,8 @@ def _filled(one: str, template: str, values: Mapping[str, Value], messages: Mess
     return messages.gettext(template) % shown
 
 
-def _told(text: str, messages: Messages, show: Show) -> str:
-    return text.told(messages, show) if isinstance(text, Sentence) else text
+def _render(text: str, messages: Messages, show: Show) -> str:
+    return text.render(messages, show) if isinstance(text, Sentence) else text
 
 
 def _in_english(value: int | float | Decimal) -> str:

@@ -66,8 +66,8 @@ def topic_values(
     points = []
     for tenth in range(11):
         exact = tenth / 10 * R
-        wanted = int(exact + 0.9) if compat == "trec_eval-9" else math.floor(exact) + (exact % 1 >= 0.5)
-        after = [p for n, p in enumerate(precisions, 1) if n >= wanted]
+        cutoff = int(exact + 0.9) if compat == "trec_eval-9" else math.floor(exact) + (exact % 1 >= 0.5)
+        after = [p for n, p in enumerate(precisions, 1) if n >= cutoff]
         points.append(max(after, default=0.0))
         v[f"iprec_at_recall_{tenth / 10:.2f}"] = points[-1]
     v["11pt_avg"] = sum(points) / 11

@@ -119,17 +119,17 @@ def test_bm25s_on_tweets_equals_trec_eval(tmp_path: Path) -> None:
     judged: dict[str, dict[str, int]] = {}
     for topic, document, relevance in links:
         judged.setdefault(topic, {})[document] = int(relevance)
-    asked = [q for q in queries if q["_id"] in judged]
+    judged_queries = [q for q in queries if q["_id"] in judged]
     index = bm25s.BM25()
     index.index(
         bm25s.tokenize([f"{d['title']} {d['text']}" for d in corpus], show_progress=False),
         show_progress=False,
     )
-    tokens = bm25s.tokenize([q["text"] for q in asked], show_progress=False)
+    tokens = bm25s.tokenize([q["text"] for q in judged_queries], show_progress=False)
     found, scores = index.retrieve(tokens, k=100, show_progress=False)
     rows = [
         f"{q['_id']} Q0 {corpus[d]['_id']} {rank} {score:.6f} bm25s\n"
-        for q, ids, values in zip(asked, found.tolist(), scores.tolist(), strict=True)
+        for q, ids, values in zip(judged_queries, found.tolist(), scores.tolist(), strict=True)
         for rank, (d, score) in enumerate(zip(ids, values, strict=True))
     ]
     (tmp_path / "run").write_text("".join(rows))

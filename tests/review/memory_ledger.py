@@ -56,8 +56,8 @@ def documents() -> list[Document]:
     made = []
     for story, words in STORIES.items():
         for number in range(20):
-            chosen = [words[(number * 3 + step * (1 + number % 4)) % len(words)] for step in range(5)]
-            text = " ".join([*chosen, "today", "people", ("city", "country", "night")[number % 3]])
+            own_words = [words[(number * 3 + step * (1 + number % 4)) % len(words)] for step in range(5)]
+            text = " ".join([*own_words, "today", "people", ("city", "country", "night")[number % 3]])
             made.append(
                 Document(f"{story}{number}", text, metadata={"story": story, "even": number % 2 == 0})
             )

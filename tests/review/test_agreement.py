@@ -156,9 +156,9 @@ def test_the_list_leaves_as_many_improbable_finds_as_it_may() -> None:
     votes = np.array([[j.relevant, not j.relevant] for j in judged], dtype=np.float64)
     wrong = 1 - probabilities(votes, np.array([*scores.values()]))
     found = sorted((w, j.id) for w, j in zip(wrong, judged, strict=True) if j.relevant)
-    left = sum(w for w, id_ in found if id_ not in listed)
+    unlisted = sum(w for w, id_ in found if id_ not in listed)
     most = WRONG * len(found)
-    assert left <= most < left + min(w for w, id_ in found if id_ in listed)
+    assert unlisted <= most < unlisted + min(w for w, id_ in found if id_ in listed)
 
 
 def test_looks_settle_verdicts_and_change_how_far_others_are_believed() -> None:

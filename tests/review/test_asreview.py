@@ -190,7 +190,7 @@ print(json.dumps(out))
 def test_asreview_reads_what_we_write_and_we_read_what_it_writes(tmp_path: Path, ledger: Ledger) -> None:
     for suffix in (".csv", ".xlsx", ".ris", ".asreview"):
         export(ledger, PAPERS, tmp_path / f"x{suffix}", for_asreview=True)
-    made = subprocess.run(
+    process = subprocess.run(
         [PYTHON, "-c", SCRIPT, str(tmp_path)],
         capture_output=True,
         text=True,
@@ -198,8 +198,8 @@ def test_asreview_reads_what_we_write_and_we_read_what_it_writes(tmp_path: Path,
         timeout=120,
         cwd=tmp_path,
     )
-    assert not made.returncode, made.stderr[-2000:]
-    theirs = json.loads(made.stdout.splitlines()[-1])
+    assert not process.returncode, process.stderr[-2000:]
+    theirs = json.loads(process.stdout.splitlines()[-1])
     for suffix in (".csv", ".xlsx", ".ris"):
         assert [record[2] for record in theirs[suffix]] == [*LABELS.values()]
         assert [record[0] for record in theirs[suffix]] == [d.title for d in PAPERS.values()]
@@ -210,10 +210,10 @@ def test_asreview_reads_what_we_write_and_we_read_what_it_writes(tmp_path: Path,
     assert theirs["priors"] == [4]
     assert theirs["ids"] == [*PAPERS]
     assert [note for number, _, _, note in theirs["results"] if number == 0] == ["a ü note"]
-    again = Ledger(tmp_path / "again", durable=False)
-    report = import_judgements(tmp_path / "again.asreview", again, seed="s1")
+    copy = Ledger(tmp_path / "again", durable=False)
+    report = import_judgements(tmp_path / "again.asreview", copy, seed="s1")
     assert (report.added, report.unread) == (4, 1)  # including the document that ASReview labelled
-    assert {j.id: j.verdict for j in again.judgements()} == {
+    assert {j.id: j.verdict for j in copy.judgements()} == {
         "p1": "relevant", "p2": "not", "p4": "not", "p5": "relevant",
     }  # fmt: skip
     for suffix in (".ris", ".csv"):

@@ -65,15 +65,15 @@ def test_scores_are_those_of_a_search_with_each_seed_alone(
     for seed in SEEDS:
         (hits,) = engine.search(seed.text, len(engine)).hits
         by_seed[seed.id] = dict(zip(hits.ids, hits.scores.tolist(), strict=True))
-    wanted = [
+    expected = [
         max((s.get(id_, -1.0) for s in by_seed.values()), default=-1.0)
         if by_document
         else by_seed.get(seed, {}).get(id_, -1.0)
         for seed, id_ in decided
     ]
-    found, calibrate_review = scores(engine, SEEDS, decided, by_document=by_document)
-    assert [-1.0 if math.isnan(v) else v for v in found.tolist()] == pytest.approx(wanted)
-    assert not calibrate_review
+    values, calibrated = scores(engine, SEEDS, decided, by_document=by_document)
+    assert [-1.0 if math.isnan(v) else v for v in values.tolist()] == pytest.approx(expected)
+    assert not calibrated
 
 
 def test_many_seeds_are_not_searched_deeply_and_idle_ones_not_at_all(

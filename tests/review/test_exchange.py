@@ -168,7 +168,7 @@ GIVEN = st.builds(
     note=TEXT,
     tags=st.lists(TEXT, max_size=3).map(tuple),
     score=NUMBER,
-    probability=NUMBER,
+    probability=st.none() | st.integers(0, 1000).map(lambda n: n / 1000),
     model=TEXT,
     phase=st.sampled_from(["queue", "audit", "search", "control"]),
     time=st.just(TIME),
@@ -225,6 +225,37 @@ def test_records_that_are_no_judgements_are_kept_apart_and_counted(tmp_path: Pat
     kept = [json.loads(line) for line in report.quarantine.read_text(encoding="utf-8").splitlines()]
     assert len(kept) == bad
     assert all(record["reason"] and record["line"] for record in kept)
+
+
+@pytest.mark.parametrize(
+    ("cells", "reason"),
+    [
+        (",,yesterday", "the time 'yesterday' is not written as"),
+        (",,2026-13-45 99:99:99", "the time '2026-13-45 99:99:99' is not written as"),
+        ("nan,,", "the score 'nan' is not a number"),
+        ("1e400,,", "the score '1e400' is not a number"),
+        (",2,", "the probability 2 is not between 0 and 1"),
+    ],
+)
+def test_times_and_numbers_that_would_break_later_steps_are_kept_apart(
+    tmp_path: Path, cells: str, reason: str
+) -> None:
+    """The page computes with times, and JSON lines have no NaN."""
+    judgements, report = import_table(tmp_path, f"id,verdict,score,probability,time\nd,yes,{cells}\n")
+    assert not judgements and report.quarantine
+    assert reason in report.quarantine.read_text(encoding="utf-8")
+
+
+def test_times_without_a_time_zone_are_utc(tmp_path: Path) -> None:
+    import_table(tmp_path, "id,verdict,time\nd,yes,2026-01-31 12:00\ne,no,2026-01-31T12:00:00+02:00\n")
+    times = [j.time for j in Ledger(tmp_path / "table.sqlite").judgements()]
+    assert times == ["2026-01-31T12:00:00.000+00:00", "2026-01-31T10:00:00.000+00:00"]
+
+
+def test_a_table_named_ris_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.ris").write_text("id,verdict\nd,yes\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"has no record: one begins with 'TY  - ' in RIS"):
+        import_judgements(tmp_path / "x.ris", Ledger(tmp_path / "l"), seed="s")
 
 
 def test_a_sheet_that_excel_saved_comes_in(tmp_path: Path) -> None:
@@ -315,9 +346,8 @@ def test_what_has_no_seed_or_no_such_reviewer_is_error_that_says_how(tmp_path: P
     with pytest.raises(InputError, match=r"'anna' has judged nothing in .*: reviewers are 'ana', 'ben'"):
         export(ledger, None, tmp_path / "x.csv", reviewer="anna")
     (tmp_path / "x.csv").write_text("id,verdict\nd1,yes\n", encoding="utf-8")
-    report = import_judgements(tmp_path / "x.csv", ledger)
-    assert report.quarantine
-    assert "`seed`" in report.quarantine.read_text(encoding="utf-8")
+    with pytest.raises(InputError, match=r"x\.csv does not say for which seed .*: name the seed with `seed`"):
+        import_judgements(tmp_path / "x.csv", ledger)
     records = ("ID  - a\nN1  - ASReview_relevant", "ID  - b\nN1  - ASReview_not_seen")
     text = "".join(f"TY  - GEN\n{record}\nER  - \n" for record in records)
     (tmp_path / "x.ris").write_text(text, encoding="utf-8")

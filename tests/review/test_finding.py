@@ -40,13 +40,13 @@ def never(_: Candidate) -> Answer:
 
 
 def test_it_stops_at_enough_relevant_and_continues_with_more(engine: Engine) -> None:
-    kept, seen = ledger(until=3), list[str]()
-    first = find(Review(engine, kept), by(seen))
+    entries, seen = ledger(until=3), list[str]()
+    first = find(Review(engine, entries), by(seen))
     assert (first.read, first.relevant, first.stopped) == (3, 3, "3 relevant found")
-    assert find(Review(engine, kept), never).read == 3
-    kept.set("until", 5)
-    assert find(Review(engine, kept), by(seen)).relevant == 5
-    assert len(seen) == len(kept.judgements()) == 5
+    assert find(Review(engine, entries), never).read == 3
+    entries.set("until", 5)
+    assert find(Review(engine, entries), by(seen)).relevant == 5
+    assert len(seen) == len(entries.judgements()) == 5
 
 
 def test_max_read_counts_earlier_reading_but_not_judgements_of_other_seeds(engine: Engine) -> None:
@@ -64,9 +64,9 @@ def test_a_score_ends_each_seed_at_its_own_place(engine: Engine) -> None:
     everything = Review(engine, ledger())
     scores = sorted(c.score for c in iter(lambda: _next_judged(everything), None))
     bar = scores[len(scores) // 2]
-    kept = ledger(score=bar)
-    assert find(Review(engine, kept), by([])).stopped == "every candidate was judged"
-    told = [j.score for j in kept.judgements()]
+    entries = ledger(score=bar)
+    assert find(Review(engine, entries), by([])).stopped == "every candidate was judged"
+    told = [j.score for j in entries.judgements()]
     assert sorted(s for s in told if s is not None) == [s for s in scores if s >= bar]
     with pytest.raises(InputError, match="a threshold needs an order without feedback"):
         Review(engine, MemoryLedger(SEEDS, score=1.0))
@@ -83,16 +83,16 @@ def _next_judged(review: Review) -> Candidate | None:
 
 def test_undo_asks_again_and_quit_keeps_the_rest(engine: Engine) -> None:
     answers: list[Answer] = ["relevant", "relevant", "undo", "not", "relevant", "quit"]
-    asked, kept = list[str](), ledger()
+    asked, entries = list[str](), ledger()
 
     def judge(candidate: Candidate) -> Answer:
         asked.append(candidate.id)
         return answers.pop(0)
 
-    report = find(Review(engine, kept), judge)
+    report = find(Review(engine, entries), judge)
     assert asked[3] == asked[1]
     assert asked[4] == asked[2]
-    assert [j.verdict for j in kept.judgements()] == ["relevant", "not", "relevant"]
+    assert [j.verdict for j in entries.judgements()] == ["relevant", "not", "relevant"]
     assert (report.read, report.relevant, report.stopped) == (3, 2, "stopped by the reviewer")
 
 

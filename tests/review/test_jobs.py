@@ -135,14 +135,14 @@ def is_running(pid: int) -> bool:
 
 
 def test_a_map_places_alike_texts_near_each_other(tmp_path: Path) -> None:
-    made = project(tmp_path)
+    opened = project(tmp_path)
     texts = [f"rain floods the old town street {i % 7}" for i in range(30)]
     texts += [f"striker scores twice in cup final match {i % 7}" for i in range(30)]
     path = tmp_path / "posts.csv"
     path.write_text("tweet,content\n" + "".join(f"t{i},{t}\n" for i, t in enumerate(texts)))
-    assert start(made, path).wait(DEADLINE) == "done"
-    out = made.own_folder / "map.bin"
-    job = Job("map", {"index": str(made.index), "out": str(out), "seed": 1})
+    assert start(opened, path).wait(DEADLINE) == "done"
+    out = opened.own_folder / "map.bin"
+    job = Job("map", {"index": str(opened.index), "out": str(out), "seed": 1})
     assert job.wait(DEADLINE) == "done", job.error
     ids, coordinates, generation = map_file.load(out)
     assert (len(ids), generation) == (60, 1)

@@ -73,11 +73,11 @@ def test_the_languages_of_documents_are_known_and_so_are_their_words_and_transla
         for part, weight in zip(parts, (OWN, TRANSLATED), strict=True)
         for term, value in zip(part.terms, part.values, strict=True)
     }
-    found = vector(engine.document("x-flood2"))
-    assert dict(zip(found.terms.tolist(), found.values.tolist(), strict=True)) == pytest.approx(expected)
-    assert np.linalg.norm(found.values) == pytest.approx(1)
-    own = vector(engine.document("flood2"))
-    assert np.array_equal(own.terms, parts[1].terms) and np.array_equal(own.values, parts[1].values)
+    foreign = vector(engine.document("x-flood2"))
+    assert dict(zip(foreign.terms.tolist(), foreign.values.tolist(), strict=True)) == pytest.approx(expected)
+    assert np.linalg.norm(foreign.values) == pytest.approx(1)
+    english = vector(engine.document("flood2"))
+    assert np.array_equal(english.terms, parts[1].terms) and np.array_equal(english.values, parts[1].values)
 
 
 def test_all_rows_are_scored_by_what_their_vectors_are(engine: Engine) -> None:

@@ -30,19 +30,19 @@ RUN = "a Q0 x 1 .9 r\na Q0 y 2 .5 r\nb Q0 y 1 .8 r\nb Q0 z 2 .7 r\n"
 def test_best_pairs_come_first_and_a_page_is_linked_once(tmp_path: Path, project: Project) -> None:
     make(project, *files(tmp_path, RUN))
     links = ProposedLinks(folder_of(project))
-    asked = []
+    pairs = []
     for verdict in ("not", "relevant", "skip", "relevant"):
         found = links.next("ana")
         assert found is not None
-        asked.append((found[1].source, found[1].target))
+        pairs.append((found[1].source, found[1].target))
         links.judge(found[1], verdict, "ana")
-    assert asked == [("a", "x"), ("b", "y"), ("a", "y"), ("a", "y")]
+    assert pairs == [("a", "x"), ("b", "y"), ("a", "y"), ("a", "y")]
     assert links.next("ana") is None
     assert links.counts() == {"not": 1, "relevant": 2}
     links.ledger.undo("ana")
-    again = ProposedLinks(folder_of(project)).next("bo")
-    assert again is not None
-    assert again[1].target == "y"
+    reopened = ProposedLinks(folder_of(project)).next("bo")
+    assert reopened is not None
+    assert reopened[1].target == "y"
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "pairs.jsonl"])

@@ -165,11 +165,11 @@ def test_an_import_does_not_reveal_a_control(engine: Engine, tmp_path: Path) -> 
         "id,verdict\n" + "".join(f"{j.id},{j.verdict}\n" for j in drawn), encoding="utf-8"
     )
     import_judgements(tmp_path / "x.csv", ledger, reviewer="ben")
-    told: list[str] = []
+    labels: list[str] = []
     review = Review(engine, ledger)
-    review._order.tell = lambda judgement: told.append(judgement.id)  # type: ignore[method-assign]
+    review._order.tell = lambda judgement: labels.append(judgement.id)  # type: ignore[method-assign]
     review._restart()
-    assert told == []
+    assert labels == []
     assert review.progress().found == 5
 
 
@@ -254,16 +254,16 @@ def test_the_default_claim_holds_after_a_random_screening() -> None:
     wrong = claimed = 0
     for seed in range(60):
         chance = random.Random(seed)
-        left, known = chance.randint(20, 200), chance.randint(2, 30)
+        unread, known = chance.randint(20, 200), chance.randint(2, 30)
         rule = make("urn", 10_000, 0.9)
         for read in [*[PRIOR_HIT] * known, *[PRIOR_MISS] * (800 - known)]:
             state = rule.update(read)
         assert not state.estimated
-        others, found = 9200 - left, known
-        total = known + left
+        others, found = 9200 - unread, known
+        total = known + unread
         while not state.estimated and not state.stop:
-            relevant = chance.random() < 120 * left / (120 * left + others)
-            left, others, found = left - relevant, others - (not relevant), found + relevant
+            relevant = chance.random() < 120 * unread / (120 * unread + others)
+            unread, others, found = unread - relevant, others - (not relevant), found + relevant
             state = rule.update(Read(relevant))
         claimed += state.estimated
         wrong += state.estimated and found < 0.9 * total

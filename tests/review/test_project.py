@@ -30,14 +30,14 @@ def test_a_new_folder_offers_to_make_a_review(tmp_path: Path) -> None:
 
 
 def test_a_review_s_folder_and_an_index_are_opened_directly(tmp_path: Path) -> None:
-    made = Workspace(tmp_path).create("Floods")
-    create(made.index)
-    alone = Workspace(tmp_path / "floods")
-    assert alone.single == made
-    index = Workspace(made.index).single
+    project = Workspace(tmp_path).create("Floods")
+    create(project.index)
+    workspace = Workspace(tmp_path / "floods")
+    assert workspace.single == project
+    index = Workspace(project.index).single
     assert index is not None
     assert (index.ledger, index.folder, index.ready) == (
-        made.index.with_name("index.review.sqlite"),
+        project.index.with_name("index.review.sqlite"),
         None,
         True,
     )
@@ -200,16 +200,16 @@ def test_a_linked_folder_is_not_deleted(tmp_path: Path) -> None:
 
 
 def test_a_deletion_that_was_interrupted_is_repeated(whole: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    unlink, left = os.unlink, [3]
+    unlink, budget = os.unlink, [3]
 
     def killed(name: str, *, dir_fd: int | None = None) -> None:
-        left[0] -= 1
-        if left[0] < 0:
+        budget[0] -= 1
+        if budget[0] < 0:
             raise KeyboardInterrupt
         unlink(name, dir_fd=dir_fd)
 
     for _ in range(5):
-        left[0] = 2
+        budget[0] = 2
         monkeypatch.setattr(os, "unlink", killed)
         with pytest.raises(KeyboardInterrupt):
             whole.delete()

@@ -9,7 +9,7 @@ from linker.engine.engine import Engine
 from linker.review.interface import Candidate, JudgedMeanwhileError, Judgement, Seed
 from linker.review.reservations import Reservations
 from linker.review.session import Review
-from linker.review.session.together import made_together
+from linker.review.session.together import batch_size
 from tests.review.memory_ledger import MemoryLedger, engine_of
 
 TOPIC = (Seed("s1", "rain and a river in valencia", document="flood0"), Seed("s2", "mud bridge rescue"))
@@ -164,9 +164,9 @@ def test_copies_are_stored_and_undone_in_one_go_and_by_their_tags_alone(engine: 
     review.judge(asked(review), "not", tags=("copy of an older post",))
     review.undo()
     assert [j.id for j in review.ledger.judgements()] == [first.id]
-    assert made_together([]) == 0
+    assert batch_size([]) == 0
     review.judge(review.beside("flood5"), "not", tags=("copy of nothing",))
-    assert made_together(review.ledger.judgements()[1:]) == 1
+    assert batch_size(review.ledger.judgements()[1:]) == 1
 
 
 def test_what_review_did_not_hand_out_was_found_by_search_and_leaves_audit_as_it_was(engine: Engine) -> None:
@@ -174,10 +174,10 @@ def test_what_review_did_not_hand_out_was_found_by_search_and_leaves_audit_as_it
     for phase in ("queue", "audit", "control"):
         review.judge(Candidate("s1", f"flood{len(phase)}", 1.0, 10**30, phase=phase), "not")
     assert {j.phase for j in review.ledger.judgements()} == {"search"}
-    held = asked(review)
-    review.judge(Candidate(held.seed, held.id, 99.0, phase="control"), "not")
+    candidate = asked(review)
+    review.judge(Candidate(candidate.seed, candidate.id, 99.0, phase="control"), "not")
     last = review.ledger.judgements()[-1]
-    assert (last.phase, last.score) == ("queue", held.score)
+    assert (last.phase, last.score) == ("queue", candidate.score)
     review = review_of(engine, audit=5)
     review.begin_audit()
     drawn = asked(review, "ana")

@@ -58,12 +58,12 @@ def test_status_prints_the_method_note(folder: Path) -> None:
     assert "Give no share at all: with fewer than 15 found" in done.stderr
     pytest.importorskip("babel")
     options = ("--note", "--language", "de", "--index", folder / "index", "--json")
-    told = json.loads(linker("review", "status", folder / "review.sqlite", *options).stdout)
-    assert told["note"] == (
+    note = json.loads(linker("review", "status", folder / "review.sqlite", *options).stdout)
+    assert note["note"] == (
         "Von 5 Dokumenten haben wir 2 gelesen und 0 als relevant eingestuft. "
         "2 davon waren schon vorher beurteilt und wurden übernommen."
     )
-    assert told["language"] == "de"
+    assert note["language"] == "de"
     missing = linker(
         "review", "status", folder / "review.sqlite", "--note", "--index", folder / "none", check=1
     )
@@ -95,10 +95,10 @@ def test_what_was_exported_can_be_imported(folder: Path) -> None:
         new = folder / f"new-{suffix}.sqlite"
         done = linker("review", "import", new, folder / f"x.{suffix}")
         assert done.stdout == f"{new}: 5 judgements added, 0 were already there\n"
-        again = json.loads(linker("review", "import", new, folder / f"x.{suffix}", "--json").stdout)
-        assert (again["added"], again["present"]) == (0, 5)
-        given = Ledger(folder / "review.sqlite").judgements()
-        assert Ledger(new).judgements() == tuple(replace(j, phase="prior") for j in given)
+        repeated = json.loads(linker("review", "import", new, folder / f"x.{suffix}", "--json").stdout)
+        assert (repeated["added"], repeated["present"]) == (0, 5)
+        originals = Ledger(folder / "review.sqlite").judgements()
+        assert Ledger(new).judgements() == tuple(replace(j, phase="prior") for j in originals)
 
 
 def test_import_names_its_reviewer_and_keeps_bad_records_apart(folder: Path) -> None:
@@ -115,9 +115,11 @@ def test_agreement(folder: Path) -> None:
     done = linker("review", "agreement", folder / "review.sqlite")
     assert done.stdout == "ana and ben: judged by both 2, agreed 1, kappa 0.000\ns  d0  relevant/not  open\n"
     Ledger(folder / "review.sqlite").add(Judgement("s", "d0", "relevant", "consensus"))
-    found = json.loads(linker("review", "agreement", folder / "review.sqlite", "ben", "ana", "--json").stdout)
-    assert (found["both"], found["kappa"]) == (2, 0.0)
-    assert found["conflicts"] == [
+    agreement = json.loads(
+        linker("review", "agreement", folder / "review.sqlite", "ben", "ana", "--json").stdout
+    )
+    assert (agreement["both"], agreement["kappa"]) == (2, 0.0)
+    assert agreement["conflicts"] == [
         {"seed": "s", "id": "d0", "verdicts": ["not", "relevant"], "resolution": "relevant"}
     ]
     assert (

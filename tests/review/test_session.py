@@ -78,8 +78,8 @@ def test_next_is_same_until_it_is_judged_and_is_given_to_two_only_for_double_jud
 
 
 def test_skipped_documents_come_last_and_once_more(engine: Engine) -> None:
-    kept = ledger(mode="bm25")
-    review = Review(engine, kept)
+    entries = ledger(mode="bm25")
+    review = Review(engine, entries)
     first = review.next()
     assert first is not None
     assert review.judge(first, "skip").skipped == 1
@@ -87,12 +87,12 @@ def test_skipped_documents_come_last_and_once_more(engine: Engine) -> None:
     shown = read(review, 1000)
     assert shown[-1] == first.id
     assert review.progress().skipped == 0
-    again = Review(engine, MemoryLedger(TOPIC, order="z", mode="bm25"))
+    static = Review(engine, MemoryLedger(TOPIC, order="z", mode="bm25"))
     for _ in range(2 * len(shown)):
-        if candidate := again.next():
-            again.judge(candidate, "skip")
-    assert again.next() is None
-    assert again.progress().skipped == len(shown)
+        if candidate := static.next():
+            static.judge(candidate, "skip")
+    assert static.next() is None
+    assert static.progress().skipped == len(shown)
 
 
 def test_maybe_is_read_and_not_found_and_a_search_beside_the_queue_counts(engine: Engine) -> None:
@@ -110,12 +110,12 @@ def test_maybe_is_read_and_not_found_and_a_search_beside_the_queue_counts(engine
 def test_undo_asks_the_same_again_and_leaves_the_earlier_verdict(engine: Engine) -> None:
     review = Review(engine, ledger())
     shown = read(review, 3)
-    held = review.next()
+    waiting = review.next()
     undone = [review.undo(), review.undo()]
     assert [j.id for j in undone if j] == shown[:0:-1]
     assert review.progress().read == 1
-    assert held is not None
-    assert read(review, 3) == [*shown[1:], held.id]
+    assert waiting is not None
+    assert read(review, 3) == [*shown[1:], waiting.id]
     assert Review(engine, ledger()).undo() is None
     review = Review(engine, ledger())
     candidate = review.next("ana")
@@ -138,23 +138,23 @@ def test_a_review_resumes_from_its_ledger(engine: Engine) -> None:
 
 
 def test_an_audit_draws_from_the_unread_and_ends_with_a_hit(engine: Engine) -> None:
-    kept = ledger(audit=25)
-    review = Review(engine, kept)
-    seen = set(read(review, 10))
-    held = review.next()
+    entries = ledger(audit=25)
+    review = Review(engine, entries)
+    queue = set(read(review, 10))
+    waiting = review.next()
     review.begin_audit()
     assert review.progress().phase == "audit"
     drawn = review.next()
-    assert Review(engine, kept).next() == drawn
+    assert Review(engine, entries).next() == drawn
     while review.progress().phase == "audit" and (candidate := review.next()):
         assert candidate.phase == "audit"
-        assert candidate.id not in seen
-        seen.add(candidate.id)
+        assert candidate.id not in queue
+        queue.add(candidate.id)
         review.judge(candidate, truth(candidate))
     assert candidate is not None
     assert truth(candidate) == "relevant"
-    if held is not None and held.id not in seen:
-        assert review.next() == held
+    if waiting is not None and waiting.id not in queue:
+        assert review.next() == waiting
     review.undo()
     assert review.progress().phase == "audit"
 
@@ -190,13 +190,13 @@ def test_per_seed_a_seed_is_done_after_enough(engine: Engine) -> None:
 def test_random_controls_come_first_and_the_order_learns_them_only_where_it_comes_upon_them(
     engine: Engine,
 ) -> None:
-    kept = ledger(rule="qbcb", target=0.5, rule_options={"controls": 5}, audit=1, mode="hybrid")
-    review, drawn = Review(engine, kept), []
+    entries = ledger(rule="qbcb", target=0.5, rule_options={"controls": 5}, audit=1, mode="hybrid")
+    review, drawn = Review(engine, entries), []
     while (candidate := review.next()) and candidate.phase == "control":
         drawn.append(candidate.id)
         review.judge(candidate, truth(candidate))
     assert sum(id_.startswith("flood") for id_ in drawn) == 5
-    review = Review(engine, kept)
+    review = Review(engine, entries)
     assert review.progress().phase == "queue"
     reasons = []
     while rest := read(review, 1):

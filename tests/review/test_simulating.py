@@ -80,7 +80,9 @@ def test_a_review_begins_with_a_description_or_at_random(index: Path) -> None:
             list(simulate(engine, QRELS, Plan({"rain": "x", "trade": "y"})))
 
 
-def test_the_command_prints_a_table_json_and_a_plot(index: Path, tmp_path: Path) -> None:
+def test_the_command_prints_a_table_json_and_a_plot(
+    index: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     qrels = tmp_path / "topics.qrels"
     qrels.write_text("".join(f"{t} 0 {d} {g}\n" for t, ids in QRELS.items() for d, g in ids.items()), "utf-8")
     ran = CliRunner().invoke(
@@ -92,13 +94,16 @@ def test_the_command_prints_a_table_json_and_a_plot(index: Path, tmp_path: Path)
         "topic start relevant read to first 10 to 80 to 90 to 95 to 100 wss 95 ndcg stop"
     )
     assert [row[0] for row in rows] == ["rain", "trade", "mean"]
-    drawn = [e for e in ET.parse(tmp_path / "p.svg").iter() if e.get("stroke") == "#0b66c3"]
-    assert len(drawn) == 2
-    ran = CliRunner().invoke(app, ["review", "simulate", str(index), str(qrels), "--json", "--max-read", "5"])
-    found = json.loads(ran.stdout)
-    assert [record["read"] for record in found["reviews"]] == [5, 5]
-    assert found["reviews"][0]["reads_to_100"] is None
-    assert found["mean"]["stop"] is None
+    curves = [e for e in ET.parse(tmp_path / "p.svg").iter() if e.get("stroke") == "#0b66c3"]
+    assert len(curves) == 2
+    (tmp_path / "topics.json").write_text(json.dumps(QRELS), "utf-8")
+    command = ["review", "simulate", str(index), str(tmp_path / "topics.json"), "--json", "--max-read", "5"]
+    ran = CliRunner().invoke(app, command)
+    assert "topic none is left out: the index has none of its relevant documents" in caplog.text
+    output = json.loads(ran.stdout)
+    assert [record["read"] for record in output["reviews"]] == [5, 5]
+    assert output["reviews"][0]["reads_to_100"] is None
+    assert output["mean"]["stop"] is None
 
 
 def test_every_line_of_the_plot_ends_at_the_last_read() -> None:

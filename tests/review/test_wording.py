@@ -20,7 +20,7 @@ class Shouting:
 
 
 def told(text: Sentence) -> str:
-    return text.told(Shouting(), lambda value: f"<{value}>")
+    return text.render(Shouting(), lambda value: f"<{value}>")
 
 
 def test_a_sentence_is_its_english_text() -> None:

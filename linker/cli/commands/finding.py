@@ -18,7 +18,7 @@ from linker.base.progress import Progress
 from linker.cli.commands.arguments import open_index
 from linker.corpora import Columns, read_queries
 from linker.engine.engine import Engine
-from linker.evaluation.reading.sources import as_qrels
+from linker.evaluation.formats import load_qrels
 from linker.review.exporting import check_suffix, export
 from linker.review.interface import Candidate, Seed
 from linker.review.ledger import Ledger
@@ -141,7 +141,7 @@ def _known(judgements: Any, review: Review) -> Callable[[Candidate], Answer]:
 
     If all seeds describe one story, a document is relevant if it is relevant to any of them.
     """
-    qrels = as_qrels(judgements)
+    qrels = load_qrels(judgements)
     every = [seed.id for seed in review.seeds]
 
     def judge(candidate: Candidate) -> Answer:

@@ -16,10 +16,10 @@ from linker.corpora import BadLine, Columns
 from linker.corpora.dialects import kind_of
 from linker.corpora.records import Record
 from linker.review.options import WatchOptions
-from linker.review.watching import Arrivals, Kept, Matcher, Position, PostMatch
+from linker.review.watching import Arrivals, Matcher, Output, Position, PostMatch
 from linker.review.watching.arrivals import is_file
-from linker.review.watching.kept import QUARANTINE
 from linker.review.watching.matching import BATCH, Cut
+from linker.review.watching.output import QUARANTINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def watch(options: WatchOptions) -> Watched:
         listening(o.progress),
         # "fail": posts wait until the seeds can be searched completely; half of a hybrid search would match wrongly.
         open_index(o.seeds, o.encoder, "fail") as engine,
-        Kept(
+        Output(
             Path(o.out) if o.out else None, quarantine, source if is_file(source) else None, resume=o.resume
         ) as output,
         bar(None, "watching", "posts") as meter,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -96,7 +96,7 @@ def _build(
     if not topics:
         raise InputError(f"{kind}: it is empty")
     fields = Fields.of(_ids(documents, kind))
-    values = _numbers(numbers, kind)
+    values = _numbers(numbers, documents, kind)
     source = RowSource(kind)
     heads, counts = Fields.of(_ids(topics, kind)), np.array(lengths, np.int64)
     return Entries.build(heads, counts, fields, fields.hashes(), values, source=source, name="run", kind=kind)
@@ -117,13 +117,14 @@ def _id(value: Any, kind: str) -> str:
     )
 
 
-def _numbers(values: Iterable[Any], kind: str) -> Float64Array:
+def _numbers(values: Iterable[Any], documents: Sequence[Any], kind: str) -> Float64Array:
     try:
         numbers = np.array([float(v) for v in values], np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"{kind}: {error}") from error
-    if np.isnan(numbers).any():
-        raise InputError(f"{kind}: NaN is not a {'score' if kind == 'run' else 'relevance'}")
-    if kind == "qrels" and (numbers != np.rint(numbers)).any():
-        raise InputError("qrels: a relevance is not an integer")
+    bad = np.isnan(numbers) if kind == "run" else numbers != np.rint(numbers)
+    if bad.any():
+        row = int(np.argmax(bad))
+        wanted = "a score" if kind == "run" else "an integer"
+        raise InputError(f"{kind}: the value {numbers[row]:g} of document {documents[row]!r} is not {wanted}")
     return numbers

@@ -86,14 +86,14 @@ def labelled(
 
     Documents that are seeds count as relevant prior knowledge; imported judgements are prior knowledge, too.
     """
-    said: dict[str, Judgement] = {
+    by_id: dict[str, Judgement] = {
         s.document: Judgement(s.id, s.document, "relevant", phase="prior") for s in seeds if s.document
     }
     for judgement in decided(judgements):
-        known = said.get(judgement.id)
+        known = by_id.get(judgement.id)
         if judgement.verdict in LABELS and (known is None or not known.relevant):
-            said[judgement.id] = judgement
-    return [Labelled(d, j, j.phase == "prior") if (j := said.get(d.id)) else Labelled(d) for d in documents]
+            by_id[judgement.id] = judgement
+    return [Labelled(d, j, j.phase == "prior") if (j := by_id.get(d.id)) else Labelled(d) for d in documents]
 
 
 def table(rows: Sequence[Labelled], *, added: bool = True) -> Iterator[Sequence[Cell]]:
@@ -122,7 +122,7 @@ def ris_lines(rows: Iterable[Labelled]) -> Iterator[str]:
         label, time, note, _ = row.added
         yield from ris.document_lines(row.document)
         verdict = row.judgement.verdict if row.judgement else ""
-        yield from ris.noted(ris.UNSEEN if label is None else ris.LABELS[verdict], time, note)
+        yield from ris.note_lines(ris.UNSEEN if label is None else ris.LABELS[verdict], time, note)
 
 
 def write_project(rows: Sequence[Labelled], dataset: bytes, file: IO[bytes], name: str) -> None:

@@ -42,36 +42,36 @@ def of_judgements(
     name_of: returns the title of a match. words: the names of verdicts. chances: probabilities by seed and id; if one
     is missing, the judgement's own is used.
     """
-    given: dict[str, list[Judgement]] = {}
+    by_row: dict[str, list[Judgement]] = {}
     for judgement in judgements:
-        given.setdefault(judgement.seed if by_seed else judgement.id, []).append(judgement)
-    found: dict[str, Sequence[Cell]] = {}
-    for id_, of_row in given.items():
+        by_row.setdefault(judgement.seed if by_seed else judgement.id, []).append(judgement)
+    cells: dict[str, Sequence[Cell]] = {}
+    for id_, of_row in by_row.items():
         verdict = next(v for v in STRENGTH if any(j.verdict == v for j in of_row))
-        said = [j for j in of_row if j.verdict == verdict]
-        matches = _once(j.id if by_seed else j.seed for j in said) if verdict == "relevant" else []
-        known = [p for j in said if (p := chances.get((j.seed, j.id), j.probability)) is not None]
-        found[id_] = _cells(
-            words[verdict], [name_of(match) for match in matches], known, [j.reviewer for j in said],
-            max(j.time for j in said), [j.note for j in said], matches,
+        strongest = [j for j in of_row if j.verdict == verdict]
+        matches = _once(j.id if by_seed else j.seed for j in strongest) if verdict == "relevant" else []
+        known = [p for j in strongest if (p := chances.get((j.seed, j.id), j.probability)) is not None]
+        cells[id_] = _cells(
+            words[verdict], [name_of(match) for match in matches], known, [j.reviewer for j in strongest],
+            max(j.time for j in strongest), [j.note for j in strongest], matches,
         )  # fmt: skip
-    return found
+    return cells
 
 
 def of_rows(decided: Iterable[Decided], words: Mapping[str, str]) -> dict[str, Sequence[Cell]]:
     """Return the additional cells of seeds in a review that matches rows; `words`: the names of row states."""
-    given: dict[str, list[Decided]] = {}
+    by_row: dict[str, list[Decided]] = {}
     for one in decided:
-        given.setdefault(one.row.seed.id, []).append(one)
-    found: dict[str, Sequence[Cell]] = {}
-    for id_, of_row in given.items():
+        by_row.setdefault(one.row.seed.id, []).append(one)
+    cells: dict[str, Sequence[Cell]] = {}
+    for id_, of_row in by_row.items():
         known = [one.probability for one in of_row if one.probability is not None]
         titles = [one.title or one.text[:LINE] for one in of_row]
-        found[id_] = _cells(
+        cells[id_] = _cells(
             words[of_row[0].state], titles, known, [one.reviewer for one in of_row], max(one.time for one in of_row),
             [one.note for one in of_row], [one.match for one in of_row],
         )  # fmt: skip
-    return found
+    return cells
 
 
 def _cells(

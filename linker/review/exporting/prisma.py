@@ -66,22 +66,22 @@ def flow_of(
     seeds: ids of documents that are seeds, and relevant. documents: the ids of the index; without them, only judged
     documents are known, and none is unread.
     """
-    given = [j for j in judgements if j.verdict != "skip" and (documents is None or j.id in documents)]
+    verdicts = [j for j in judgements if j.verdict != "skip" and (documents is None or j.id in documents)]
     known = {id_ for id_ in seeds if documents is None or id_ in documents}
-    said: dict[str, Judgement | None] = {j.id: None for j in given}
-    for judgement in decided(given):
-        before = said[judgement.id]
+    decisions: dict[str, Judgement | None] = {j.id: None for j in verdicts}
+    for judgement in decided(verdicts):
+        before = decisions[judgement.id]
         if before is None or not before.relevant:
-            said[judgement.id] = judgement
-    copies = {id_ for id_, j in said.items() if j and original(j) != id_}
-    read = {id_: j for id_, j in said.items() if id_ not in copies | known}
+            decisions[judgement.id] = judgement
+    copies = {id_ for id_, j in decisions.items() if j and original(j) != id_}
+    read = {id_: j for id_, j in decisions.items() if id_ not in copies | known}
     excluded = [j for j in read.values() if j and j.verdict == "not"]
-    found = sum(bool(j and j.relevant) for j in read.values()) + len(known)
+    included = sum(bool(j and j.relevant) for j in read.values()) + len(known)
     screened = len(read) + len(known)
     identified = len(documents) if documents is not None else screened + len(copies)
     return Flow(
         identified, len(copies), identified - screened - len(copies), screened, len(excluded), _reasons(excluded),
-        screened - len(excluded) - found, found, len(known),
+        screened - len(excluded) - included, included, len(known),
     )  # fmt: skip
 
 

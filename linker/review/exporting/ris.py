@@ -51,7 +51,7 @@ def document_lines(document: Document) -> Iterator[str]:
             )
 
 
-def noted(label: str, time: str, note: str) -> Iterator[str]:
+def note_lines(label: str, time: str, note: str) -> Iterator[str]:
     """Yield a judgement's notes as in ASReview's export, and the record's last line."""
     yield _line("N1", label)
     for name, value in (("time", time), ("note", note)):
@@ -64,7 +64,7 @@ def _line(tag: str, text: str) -> str:
     return f"{tag}  - {' '.join(text.split())}\r\n"
 
 
-def judged(fields: Fields) -> dict[str, Any]:
+def judgement(fields: Fields) -> dict[str, Any]:
     """Return the judgement in a RIS or NBIB record, (tag, text) in order: from linker's own note or from a label.
 
     Raises orjson.JSONDecodeError if a note is malformed.
@@ -74,10 +74,11 @@ def judged(fields: Fields) -> dict[str, Any]:
         if note.startswith(OURS):
             value = orjson.loads(note.removeprefix(OURS))
             return value if isinstance(value, dict) else {}
-    verdicts = [verdict for verdict, label in LABELS.items() if label in notes]
-    said = verdicts[:1] or ([""] if UNSEEN in notes else [])  # without any label, the field is absent
+    verdicts = [name for name, label in LABELS.items() if label in notes]
+    # without any label, the field is absent
+    verdict = verdicts[:1] or ([""] if UNSEEN in notes else [])
     others = [note for note in notes if not note.lower().startswith("asreview_")]
-    theirs = {found[1]: orjson.loads(found[2]) for note in notes if (found := THEIRS.fullmatch(note))}
+    theirs = {match[1]: orjson.loads(match[2]) for note in notes if (match := THEIRS.fullmatch(note))}
     record: dict[str, Any] = {
         "id": record_id(fields),
         "note": theirs.get("note") or "\n".join(others),
@@ -86,4 +87,4 @@ def judged(fields: Fields) -> dict[str, Any]:
             name.removeprefix("tag_") for name, value in theirs.items() if name.startswith("tag_") and value
         ],
     }
-    return record | ({"verdict": said[0]} if said else {})
+    return record | ({"verdict": verdict[0]} if verdict else {})

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import re
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -49,17 +50,16 @@ KNOWN = (
     "label", "relevance", "relevant", "included", "label_included", "final_included", "included_label",
     "included_final", "included_flag", "include",
 )  # fmt: skip
-THEIR_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 
 
-def choose(path: Path, records: Iterable[Found], label: str = "") -> Chosen:
+def choose(path: Path, records: Iterable[Found], label: str = "", seed: str = "") -> Chosen:
     """Return the column of each field; `label` names the column of verdicts.
 
-    Without it, a column of a reviewer's verdicts takes precedence. Raises InputError if there is no column `label`, or
-    if two columns of equal precedence disagree.
+    Without it, a column of a reviewer's verdicts takes precedence. Raises InputError if there is no column `label`, if
+    two columns of equal precedence disagree, or if there is neither a column of seeds nor `seed`.
     """
     columns: dict[str, None] = {}
-    apart: dict[tuple[str, str], int] = {}  # pairs of columns that disagree → first such line
+    clashes: dict[tuple[str, str], int] = {}  # pairs of columns that disagree → first such line
     for number, _, fields in records:
         if isinstance(fields, str):
             continue
@@ -67,22 +67,24 @@ def choose(path: Path, records: Iterable[Found], label: str = "") -> Chosen:
         for names in (SAID, KNOWN):
             for pair in combinations([name for name in names if name in fields], 2):
                 if len({_verdict(fields, name) for name in pair}) > 1:
-                    apart.setdefault(pair, number)
-    chosen = {name: next((n for n in names if n in columns), name) for name, names in NAMES.items()}
-    return chosen | {"verdict": _label(path, columns, apart, label)}
+                    clashes.setdefault(pair, number)
+    choice = {name: next((n for n in names if n in columns), name) for name, names in NAMES.items()}
+    if columns and not seed and choice["seed"] not in columns:
+        raise InputError(f"{path} does not say for which seed its judgements are: name the seed with `seed`")
+    return choice | {"verdict": _label(path, columns, clashes, label)}
 
 
-def _label(path: Path, columns: Mapping[str, None], apart: Mapping[tuple[str, str], int], label: str) -> str:
+def _label(path: Path, columns: Mapping[str, None], pairs: Mapping[tuple[str, str], int], label: str) -> str:
     if label:
-        wanted = label if label in columns else label.strip().lower()
-        if wanted not in columns:
+        column = label if label in columns else label.strip().lower()
+        if column not in columns:
             names = ", ".join(columns) or "none"
             raise InputError(f"{path} has no column {label!r} (`label`); its columns are: {names}")
-        return wanted
+        return column
     present = next(
         ([n for n in names if n in columns] for names in (SAID, KNOWN) if columns.keys() & {*names}), []
     )
-    for (one, other), line in apart.items():
+    for (one, other), line in pairs.items():
         if one in present:
             raise InputError(
                 f"{path}:{line}: the columns {one!r} and {other!r} disagree: name the one with the verdicts "
@@ -139,16 +141,16 @@ def import_judgements(
         raise InputError(
             f"there is no seed {seed!r} in {ledger.path}: choose one of {', '.join(seeds[:20])} with `seed`"
         )
-    columns = choose(path, read_records(path), label)
     if not seed and len(seeds) == 1:
         seed = seeds[0]
+    columns = choose(path, read_records(path), label, seed)
     history = ledger.history()
     undone = {entry.undoes for entry in history}
-    kept = [e.judgement for e in history if e.undoes is None and e.number not in undone]
-    known = {_identity(j) for j in kept} | {
+    standing = [e.judgement for e in history if e.undoes is None and e.number not in undone]
+    known = {_identity(j) for j in standing} | {
         _identity(dataclasses.replace(j, time="")) for j in ledger.judgements()
     }
-    given, bad, present, unread = list[Judgement](), list[BadLine](), 0, 0
+    additions, bad, present, unread = list[Judgement](), list[BadLine](), 0, 0
     for number, raw, fields in read_records(path):
         try:
             if isinstance(fields, str):
@@ -164,9 +166,9 @@ def import_judgements(
         elif _identity(judgement) in known:
             present += 1
         else:
-            given.append(dataclasses.replace(judgement, phase="control") if random else judgement)
-    ledger.add_all(given)
-    return ImportReport(len(given), present, len(bad), _quarantine(path, ledger, bad), unread)
+            additions.append(dataclasses.replace(judgement, phase="control") if random else judgement)
+    ledger.add_all(additions)
+    return ImportReport(len(additions), present, len(bad), _quarantine(path, ledger, bad), unread)
 
 
 def _judgement(fields: Fields, columns: Chosen, reviewer: str, seed: str) -> Judgement | None:
@@ -180,9 +182,9 @@ def _judgement(fields: Fields, columns: Chosen, reviewer: str, seed: str) -> Jud
     seed_id, id_ = _text(fields, columns["seed"]) or seed, _text(fields, columns["id"])
     if not id_ or not seed_id:
         raise _BadRecordError("no document id" if not id_ else "no seed: name it with `seed`")
-    time = _text(fields, columns["time"])
-    if THEIR_TIME.fullmatch(time):  # ASReview's tables write UTC without saying so
-        time = f"{time.replace(' ', 'T')}.000+00:00"
+    probability = _number(fields, "probability")
+    if probability is not None and not 0 <= probability <= 1:
+        raise _BadRecordError(f"the probability {probability:g} is not between 0 and 1")
     return Judgement(
         seed_id,
         id_,
@@ -191,10 +193,10 @@ def _judgement(fields: Fields, columns: Chosen, reviewer: str, seed: str) -> Jud
         _text(fields, columns["note"]),
         (*_tags(fields.get(columns["tags"])), *_set_tags(fields)),
         _number(fields, "score"),
-        _number(fields, "probability"),
+        probability,
         _text(fields, "model"),
         "prior",
-        time,
+        _time(_text(fields, columns["time"])),
     )
 
 
@@ -218,9 +220,24 @@ def _number(fields: Fields, name: str) -> float | None:
     if value in (None, ""):
         return None
     try:
-        return float(value)
+        number = float(value)
     except (TypeError, ValueError):
-        raise _BadRecordError(f"the {name} {str(value)[:50]!r} is not a number") from None
+        number = math.nan
+    if not math.isfinite(number):
+        raise _BadRecordError(f"the {name} {str(value)[:50]!r} is not a number")
+    return number
+
+
+def _time(text: str) -> str:
+    """Return a time as a ledger stores it; one without a time zone, as ASReview's tables have, is UTC."""
+    if not text:
+        return ""
+    try:
+        time = datetime.fromisoformat(text)
+        aware = time if time.tzinfo else time.replace(tzinfo=UTC)
+        return aware.astimezone(UTC).isoformat(timespec="milliseconds")
+    except (ValueError, OverflowError):
+        raise _BadRecordError(f"the time {text[:50]!r} is not written as 2026-01-31 12:00:00") from None
 
 
 def _tags(value: Any) -> tuple[str, ...]:
@@ -247,10 +264,10 @@ def _identity(judgement: Judgement) -> tuple[object, ...]:
 def _quarantine(path: Path, ledger: Ledger, bad: list[BadLine]) -> Path | None:
     if not bad:
         return None
-    place = ledger.path.with_name(f"{path.name}.quarantine.jsonl")
-    with replacing(place) as file:
+    quarantine = ledger.path.with_name(f"{path.name}.quarantine.jsonl")
+    with replacing(quarantine) as file:
         file.writelines(_lines(bad))
-    return place
+    return quarantine
 
 
 def _lines(bad: list[BadLine]) -> Iterator[bytes]:

@@ -35,7 +35,7 @@ def read_records(path: Path) -> Iterator[Found]:
 
 
 def _read_csv(path: Path) -> Iterator[Found]:
-    return _named(path, csv_rows(read_lines(path, encoding=guess_encoding(path))), unguarded)
+    return _by_header(path, csv_rows(read_lines(path, encoding=guess_encoding(path))), unguarded)
 
 
 def _read_xlsx(path: Path) -> Iterator[Found]:
@@ -43,10 +43,10 @@ def _read_xlsx(path: Path) -> Iterator[Found]:
         (number, orjson.dumps(values), ["" if v is None else str(v) for v in values])
         for number, values in sheet_rows(path)
     )
-    return _named(path, rows, unescaped)
+    return _by_header(path, rows, unescaped)
 
 
-def _named(path: Path, rows: Iterable[Row], plain: Callable[[str], str]) -> Iterator[Found]:
+def _by_header(path: Path, rows: Iterable[Row], plain: Callable[[str], str]) -> Iterator[Found]:
     """Yield records whose fields are named by the header row."""
     header: list[str] = []
     for number, raw, fields in rows:
@@ -87,13 +87,16 @@ def _read_qrels(path: Path) -> Iterator[Found]:
 
 
 def _read_references(path: Path) -> Iterator[Found]:
+    number = 0
     for number, raw, fields in tagged_records(read_lines(path, encoding=guess_encoding(path))):
-        yield number, raw, fields if isinstance(fields, str) else _judged(fields)
+        yield number, raw, fields if isinstance(fields, str) else _judgement(fields)
+    if not number and path.stat().st_size:
+        raise InputError(f"{path} has no record: one begins with 'TY  - ' in RIS, or with 'PMID- ' in NBIB")
 
 
-def _judged(fields: TaggedFields) -> Fields | str:
+def _judgement(fields: TaggedFields) -> Fields | str:
     try:
-        return ris.judged(fields)
+        return ris.judgement(fields)
     except orjson.JSONDecodeError as e:
         return f"a note of linker or ASReview is not JSON: {e}"
 

@@ -67,16 +67,16 @@ def doubted(judged: Sequence[Judgement], scores: Mapping[tuple[str, str], float]
     has had all LOOKS is not listed. `scores`: by seed and id, from a model that has not seen the verdict.
     """
     known = [j for j in judged if (j.seed, j.id) in scores]
-    said = np.array([j.relevant for j in known], dtype=bool)
-    if _is_few(said):
+    relevant = np.array([j.relevant for j in known], dtype=bool)
+    if _is_few(relevant):
         return None
     votes = np.array([[sum(v), len(v) - sum(v)] for v in map(verdicts, known)], dtype=np.float64)
     p = probabilities(votes, np.array([scores[j.seed, j.id] for j in known]))
-    wrong, is_open = np.where(said, 1 - p, p), np.array([_looks(j.tags) < len(LOOKS) for j in known])
-    found = np.flatnonzero(said & is_open)
-    found = found[np.argsort(wrong[found], kind="stable")]
-    improbable = found[np.cumsum(wrong[found]) > WRONG * said.sum()]
-    chosen = np.concatenate([improbable, np.flatnonzero(~said & is_open & (p > MISSED))])
+    wrong, is_open = np.where(relevant, 1 - p, p), np.array([_looks(j.tags) < len(LOOKS) for j in known])
+    order = np.flatnonzero(relevant & is_open)
+    order = order[np.argsort(wrong[order], kind="stable")]
+    improbable = order[np.cumsum(wrong[order]) > WRONG * relevant.sum()]
+    chosen = np.concatenate([improbable, np.flatnonzero(~relevant & is_open & (p > MISSED))])
     return [Doubt(known[n], float(p[n])) for n in chosen[np.argsort(-wrong[chosen], kind="stable")].tolist()]
 
 

@@ -70,8 +70,8 @@ class FeedbackOrder:
     def restart(self) -> None:
         """Forget every judgement and all documents handed out."""
         self._labels: dict[int, Label] = {}  # by row, in the order of reading
-        self._taken = np.ones(len(self._rows.ids), dtype=bool)
-        self._taken[self._population.rows] = False
+        self._handed_out = np.ones(len(self._rows.ids), dtype=bool)
+        self._handed_out[self._population.rows] = False
         # number of reads that the current model was trained on, and number at which it is trained again
         self._trained_on, self._due = 0, 0
         self._scores: Float32Array | None = None
@@ -86,7 +86,7 @@ class FeedbackOrder:
         if judgement.id not in self._rows:
             return
         row = int(self._rows.locate([judgement.id])[0])
-        self._taken[row] = True
+        self._handed_out[row] = True
         if judgement.verdict == "skip" or row in self._labels:
             return
         self._labels[row] = None if judgement.verdict == "maybe" else judgement.relevant
@@ -116,14 +116,14 @@ class FeedbackOrder:
                 if not self._best:
                     return None
             row = self._best.popleft()
-            if not self._taken[row]:
-                self._taken[row] = True
+            if not self._handed_out[row]:
+                self._handed_out[row] = True
                 text = self._collection.documents[row].full_text
                 return Candidate(self._nearest.of(text), self._rows.ids[row], float(scores[row]))
 
     def front(self, count: int) -> list[str]:
         """Return the `count` unjudged documents with the highest scores, best first; train first if that is due."""
-        scores, unjudged = self.prepare(), np.zeros(len(self._taken), dtype=bool)
+        scores, unjudged = self.prepare(), np.zeros(len(self._handed_out), dtype=bool)
         unjudged[self._population.rows] = True
         unjudged[list(self._labels)] = False
         left = np.flatnonzero(unjudged)
@@ -134,7 +134,7 @@ class FeedbackOrder:
     def _choose(self) -> None:
         """Put the best of the remaining rows into `_best`; ties are in row order."""
         assert self._scores is not None
-        left = np.flatnonzero(~self._taken)
+        left = np.flatnonzero(~self._handed_out)
         count = min(len(left), self._due - self._trained_on + SPARE)
         values = -self._scores[left]
         if count < len(left):
@@ -217,10 +217,10 @@ class FeedbackOrder:
         if sum(label is not None for _, label in known) >= self._settings.negatives:
             return []
         judged = {row for row, _ in known}
-        return [self._example(r, False, self._settings.presumed) for r in self._drawn if r not in judged]
+        return [self._example(r, False, self._settings.presumed) for r in self._pool if r not in judged]
 
     @functools.cached_property
-    def _drawn(self) -> list[int]:
+    def _pool(self) -> list[int]:
         """Random rows, the same at every training run."""
         rows: RowArray = self._population.rows
         generator = np.random.default_rng([self._seed, len(rows)])

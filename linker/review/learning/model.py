@@ -140,9 +140,9 @@ def held_out(
     """
     found = dict[int, float]()
     for number in sorted(set(fold)):
-        kept = [*always, *(e for (_, e), f in zip(judged, fold, strict=True) if f != number)]
-        if len({e.relevant for e in kept}) == 2:
-            scores = fit(examples, kept, settings, seed, vectors=vectors)
+        training = [*always, *(e for (_, e), f in zip(judged, fold, strict=True) if f != number)]
+        if len({e.relevant for e in training}) == 2:
+            scores = fit(examples, training, settings, seed, vectors=vectors)
             found |= {
                 row: float(scores[row]) for (row, _), f in zip(judged, fold, strict=True) if f == number
             }

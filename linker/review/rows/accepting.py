@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from linker.base.errors import InputError
-from linker.review.rows.kept import Match, Matches
+from linker.review.rows.candidates import Match, Matches
 from linker.review.rows.states import Row, by_probability
 from linker.review.stopping.bounds import least, most_left
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from linker.review.exporting.rows import Documents
 from linker.review.interface import Judgement, Seed
-from linker.review.rows.kept import Match
+from linker.review.rows.candidates import Match
 from linker.review.session.together import COPY_OF
 
 State = Literal["matched", "none", "open"]

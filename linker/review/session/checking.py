@@ -22,7 +22,7 @@ def with_seed(
     if candidate.seed in {seed.id for seed in seeds}:
         return candidate
     if candidate.seed:
-        raise _gone(candidate.seed)
+        raise _no_seed(candidate.seed)
     if unit == "topic" or len(seeds) == 1:
         return replace(candidate, seed=beside(candidate.id).seed)
     raise InputError(
@@ -34,7 +34,7 @@ def with_seed(
 
 def check(candidate: Candidate, verdict: str, reviewer: str, population: Population) -> None:
     """Raise InputError if a judgement cannot be stored."""
-    _check_said(verdict, reviewer)
+    _check_verdict(verdict, reviewer)
     if not population.knows(candidate.id):
         raise InputError(Reason(f"{candidate.id!r} is not in the index: nothing was stored", "gone"))
     if (candidate.seed, candidate.id) not in population:
@@ -44,18 +44,18 @@ def check(candidate: Candidate, verdict: str, reviewer: str, population: Populat
 
 def check_row(seed: str, verdict: str, reviewer: str, seeds: Sequence[Seed]) -> None:
     """Raise InputError if a judgement of a seed as a whole cannot be stored."""
-    _check_said(verdict, reviewer)
+    _check_verdict(verdict, reviewer)
     if seed not in {known.id for known in seeds}:
-        raise _gone(seed)
+        raise _no_seed(seed)
 
 
-def _gone(seed: str) -> InputError:
+def _no_seed(seed: str) -> InputError:
     return InputError(
         Reason(f"this review has no seed {seed!r}: nothing was stored; load the page again", "gone")
     )
 
 
-def _check_said(verdict: str, reviewer: str) -> None:
+def _check_verdict(verdict: str, reviewer: str) -> None:
     if verdict not in VERDICTS:
         raise InputError(f"unknown verdict {verdict!r}: choose one of {', '.join(VERDICTS)}")
     if reviewer == CONSENSUS:

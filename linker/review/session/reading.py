@@ -82,7 +82,7 @@ class Reading:
             self._restart()
             self._open.keep(self._is_due)
             self._skipped = deque(
-                self._shown(seed, id_) for (seed, id_), v in self._tally.verdicts.items() if v == "skip"
+                self._candidate(seed, id_) for (seed, id_), v in self._tally.verdicts.items() if v == "skip"
             )
 
     def _is_due(self, held: Candidate) -> bool:
@@ -159,7 +159,7 @@ class Reading:
         if self.settings.double and (second := self._unseen(reviewer)):
             return second
         if self.phase != "queue":
-            return self._drawn()
+            return self._draw_random()
         while self._returned:
             if self._free(candidate := self._returned.popleft()):
                 return candidate
@@ -187,7 +187,7 @@ class Reading:
         """Return the first document that exactly one other reviewer has judged and this one has not."""
         for key, reviewers in self._tally.reviewers.items():
             if len(reviewers) == 1 and reviewer not in reviewers and self._open.of(key) is None:
-                return self._shown(*key)
+                return self._candidate(*key)
         return None
 
     def _reach(self, key: Key) -> None:
@@ -197,7 +197,7 @@ class Reading:
             if control.relevant:
                 self._tally.rule.update(Read(True, "control", reached=True))
 
-    def _drawn(self) -> Candidate | None:
+    def _draw_random(self) -> Candidate | None:
         """Return a random unread document, the same after a restart: each audit has a random order of its own.
 
         Half of an audit's documents are drawn from the front, if the order learns.
@@ -210,14 +210,14 @@ class Reading:
                 generator = np.random.default_rng(
                     [self.settings.seed, self._audit["number"], self._tally.drawn]
                 )
-                return self._shown("", free[int(generator.integers(len(free)))], phase="front")
+                return self._candidate("", free[int(generator.integers(len(free)))], phase="front")
         drawn = self.population.at_random(
             [self.settings.seed, self._audit["number"] if phase == "audit" else CONTROLS],
             lambda seed, id_: self._free(Candidate(seed, id_, 0.0)),
         )
-        return self._shown(*drawn, phase=phase) if drawn else None
+        return self._candidate(*drawn, phase=phase) if drawn else None
 
-    def _shown(self, seed: str, id_: str, phase: Phase = "queue") -> Candidate:
+    def _candidate(self, seed: str, id_: str, phase: Phase = "queue") -> Candidate:
         """Return a document that no order proposed as a candidate; in a topic, with the most similar seed."""
         return Candidate(seed or self._nearest.of(self.engine.document(id_).full_text), id_, 0.0, phase=phase)
 
@@ -226,7 +226,7 @@ class Reading:
 
         Raises UnknownIdError if it is not in the index.
         """
-        return self._shown("", id_, phase="search")
+        return self._candidate("", id_, phase="search")
 
     def likeliest(self, id_: str, count: int) -> tuple[str, ...]:
         """Return the seeds that a document resembles most. Raises UnknownIdError if it is not in the index."""

@@ -24,7 +24,7 @@ from linker.review.learning.doubts import Doubt, chances, doubted, log_odds
 from linker.review.learning.feedback import FeedbackOrder
 from linker.review.session.checking import check, check_row, with_seed
 from linker.review.session.reading import Reading
-from linker.review.session.together import copied, made_together, original
+from linker.review.session.together import batch_size, copied, original
 from linker.review.stopping.rules import Controls
 from linker.review.wording import DOCUMENTS, PAIRS, Sentence, say
 
@@ -39,7 +39,7 @@ class Review(Reading):
     reviewer's name.
     """
 
-    def named(self, id_: str, seed: str) -> Candidate:
+    def candidate(self, id_: str, seed: str) -> Candidate:
         """Return a document named by a reader as a candidate, with its seed or, in a topic, with the most similar one.
 
         Raises InputError if a review of pairs does not have the seed, UnknownIdError if the index does not have the
@@ -93,21 +93,21 @@ class Review(Reading):
                 return self.progress()
             if seen is not None and seen != (before.verdict if before else ""):
                 raise JudgedMeanwhileError(before)
-            asked = self._as_offered(candidate, before)
+            offer = self._as_offered(candidate, before)
             phase = self.phase
-            given = Judgement(
-                candidate.seed, candidate.id, verdict, reviewer, note, tags, asked.score, asked.probability,
-                self._order.version, asked.phase,
+            decision = Judgement(
+                candidate.seed, candidate.id, verdict, reviewer, note, tags, offer.score, offer.probability,
+                self._order.version, offer.phase,
             )  # fmt: skip
             unread = [
                 i
                 for i in copies
                 if (key[0], i) not in self._tally.verdicts and (key[0], i) in self.population
             ]
-            for judgement in self.ledger.add_all(copied(given, unread)):
+            for judgement in self.ledger.add_all(copied(decision, unread)):
                 self._take(judgement, holder)
             if verdict == "skip" and key not in self._second_time:
-                self._skipped.append(replace(asked, phase="queue"))
+                self._skipped.append(replace(offer, phase="queue"))
             if phase == "audit" and self.phase != "audit":
                 self._take_back_all()
             return self.progress()
@@ -177,7 +177,7 @@ class Review(Reading):
         """
         with self._lock:
             judgement, holder = None, holder or reviewer
-            for _ in range(made_together(self.ledger.judgements(reviewer, rows=True))):
+            for _ in range(batch_size(self.ledger.judgements(reviewer, rows=True))):
                 judgement = self.ledger.undo(reviewer)
             if judgement is None:
                 return None
@@ -237,7 +237,7 @@ class Review(Reading):
         If the order does not learn, the probability is that of the index when the document was judged.
         """
         with self._lock:
-            judged = self._judged()
+            judged = self._decisions()
             if not isinstance(self._order, FeedbackOrder):
                 return {(j.seed, j.id): j.probability for j in judged if j.probability is not None}
             return chances(judged, self._scores(judged))
@@ -248,10 +248,10 @@ class Review(Reading):
         They are based on the same scores as `chances`.
         """
         with self._lock:
-            judged = self._judged()
+            judged = self._decisions()
             return doubted(judged, self._scores(judged))
 
-    def _judged(self) -> list[Judgement]:
+    def _decisions(self) -> list[Judgement]:
         """Return one judgement per document, or pair, whose verdict is "relevant" or "not"."""
         return [j for j in self._tally.standing.values() if j.verdict in ("relevant", "not")]
 

@@ -25,7 +25,7 @@ def counting(
     """Return the judgements that count in a review of these seeds, in order.
 
     A document counts if the review could have shown it: the review did not look for any others, so counting them as
-    found would overstate recall. A judgement without an order was imported before linker recorded imports.
+    found would overstate recall. A queue judgement that names no model was imported before linker recorded imports.
     """
     known = [j for j in judgements if j.seed in seeds or not j.seed]
     inside = population.holds([(j.seed, j.id) for j in known])

@@ -22,18 +22,18 @@ def copied(judgement: Judgement, ids: Sequence[str]) -> list[Judgement]:
     ]
 
 
-def made_together(made: Sequence[Judgement]) -> int:
+def batch_size(judgements: Sequence[Judgement]) -> int:
     """Return how many of a reviewer's latest judgements were made in one go."""
-    if made and made[-1].phase == "accepted":
-        return sum(j.phase == "accepted" and j.time == made[-1].time for j in made)
-    for count, judgement in enumerate(reversed(made), start=1):
+    if judgements and judgements[-1].phase == "accepted":
+        return sum(j.phase == "accepted" and j.time == judgements[-1].time for j in judgements)
+    for count, judgement in enumerate(reversed(judgements), start=1):
         if count > 1 and all(
-            f"{COPY_OF}{judgement.id}" in copy.tags for copy in made[len(made) - count + 1 :]
+            f"{COPY_OF}{judgement.id}" in copy.tags for copy in judgements[len(judgements) - count + 1 :]
         ):
             return count
         if not any(tag.startswith(COPY_OF) for tag in judgement.tags):
             break
-    return min(len(made), 1)
+    return min(len(judgements), 1)
 
 
 def original(judgement: Judgement) -> str:

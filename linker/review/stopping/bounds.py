@@ -29,14 +29,14 @@ def _exact(target: float) -> Fraction:
     return Fraction(repr(float(target)))
 
 
-def least(wanted: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the least `wanted` number from `low` to `high`, or `high` if none below it is wanted.
+def least(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """Return the least number from `low` for which `holds` is true, or `high` if there is none below it.
 
-    All numbers above a wanted one must be wanted, too.
+    If `holds` is true for a number, it must be true for all numbers above.
     """
     while low < high:
         middle = (low + high) // 2
-        if wanted(middle):
+        if holds(middle):
             high = middle
         else:
             low = middle + 1

@@ -19,9 +19,9 @@ EXPECTED = (15, 50, 100, 300)  # numbers of relevant documents for which `outloo
 def price(unread: int, found: int, target: float, *, alpha: float = 0.05) -> int:
     """Return how many of the `unread` documents have to be read at random, without a find, to certify a recall.
 
-    `target`: the recall; `found`: the number of relevant documents known; `alpha`: the error, for one look at a sample
-    of fixed size, so that no certificate without assumptions needs fewer. 0 if so few documents are unread that the
-    recall is already certain.
+    `target`: the recall; `found`: the number of relevant documents known; `alpha`: the allowed error. The sample has a
+    fixed size and is examined once, so no certificate without assumptions needs fewer. 0 if so few documents are unread
+    that the recall is already certain.
     """
     short = short_of(found, target)
     if short > unread:
@@ -30,9 +30,9 @@ def price(unread: int, found: int, target: float, *, alpha: float = 0.05) -> int
     return least(lambda n: hypergeometric_tail(0, unread, short, n) <= below, 0, unread - short + 1)
 
 
-def _priced(prices: Sequence[tuple[float, int]], what: str, *, by_order: bool) -> Sentence:
+def _price_sentence(prices: Sequence[tuple[float, int]], what: str, *, by_order: bool) -> Sentence:
     """Return a sentence on the current cost of a certificate for each target; `what` names the documents (plural)."""
-    told = [
+    parts = [
         say_many(
             "%(num)s more document for a recall ≥ %(target)s",
             "%(num)s more documents for a recall ≥ %(target)s",
@@ -45,11 +45,11 @@ def _priced(prices: Sequence[tuple[float, int]], what: str, *, by_order: bool) -
         return say(
             "A certificate by the order would cost %(prices)s, half of them from the first twentieth of the unread, "
             "which would have to hold at least half of the relevant ones left.",
-            prices=joined(told, between),
+            prices=joined(parts, between),
         )
     return say(
         "Certainty would cost %(prices)s, read at random, with none of them relevant.",
-        prices=joined(told, between),
+        prices=joined(parts, between),
     )
 
 
@@ -107,14 +107,14 @@ def offer_of(rule: Rule[Any]) -> AuditOffer:
     cheap = _price(rule, rule.target, by_order=True) if audit.by_order else None
     size = min(audit.size, unread)
     front = front_reads(size) if audit.by_order else 0
-    left = min(audit.evidence.most(unread, found, size - front, audit.total) - found, unread - size)
+    bound = min(audit.evidence.most(unread, found, size - front, audit.total) - found, unread - size)
     if found < LEAST_FOUND:
-        return AuditOffer(size, left, None, needed)
-    recall = found / (found + left)
+        return AuditOffer(size, bound, None, needed)
+    recall = found / (found + bound)
     if cheap is None or audit.is_contradicted:
-        return AuditOffer(size, left, recall, needed)
+        return AuditOffer(size, bound, recall, needed)
     by_order = found / audit.order_evidence.most(unread, found, size, audit.total_by_order)
-    return AuditOffer(size, left, recall, needed, by_order, cheap)
+    return AuditOffer(size, bound, recall, needed, by_order, cheap)
 
 
 def _price(rule: Rule[Any], target: float, *, by_order: bool = False) -> int:
@@ -143,4 +143,4 @@ def price_of(rule: Rule[Any], what: str = DOCUMENTS) -> Sentence:
         return joined(outlook(population, rule.target, alpha=alpha, what=what, by_order=way) for way in ways)
     targets = sorted({rule.target, 0.95}) if rule.target < 0.95 else [rule.target]
     prices = {way: [(target, _price(rule, target, by_order=way)) for target in targets] for way in ways}
-    return joined(_priced(price, what, by_order=way) for way, price in prices.items())
+    return joined(_price_sentence(price, what, by_order=way) for way, price in prices.items())

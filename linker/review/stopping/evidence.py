@@ -68,8 +68,8 @@ class Bets:
 
     If that is so, a document drawn while `unread` are left and r are found is relevant with probability q ≥ (total −
     r) / unread, so none of these bets gains on average, whatever was read in between: audits, random reads
-    interspersed in a review and earlier random screenings all count. The probability that the stake ever reaches 1/α
-    is at most α (Ville), so one may look after every document.
+    interspersed in a review and earlier random screenings all count. The probability that the capital ever reaches 1/α
+    is at most α (Ville's inequality), so the bound may be read off after every document.
 
     An audit stakes everything on finding nothing, and does so again after each relevant document: with FIRST, it needs
     at most a tenth more reads than the exact tail of a sample of fixed size. A control, which may come early, bets so
@@ -147,23 +147,23 @@ class Bets:
         return self.log(total, then) >= -math.log(self.alpha) - 1e-9
 
     def log(self, total: int, then: Sequence[Streak] = ()) -> float:
-        """Return the logarithm of the stake now, or after the reads `then`; it grows with `total`."""
+        """Return the logarithm of the capital now, or after the reads `then`; it grows with `total`."""
         runs = [*self._runs, *then]
-        alone = sum(run.bet(total, 0.0) for run in runs[self._since :] if run.audit)
-        strewn = sum(run.bet(total, self._kept(total, run.found)) for run in runs if not run.audit)
-        if math.isinf(alone) or math.isinf(strewn):
+        audits = sum(run.bet(total, 0.0) for run in runs[self._since :] if run.audit)
+        strewn = sum(run.bet(total, self._control_share(total, run.found)) for run in runs if not run.audit)
+        if math.isinf(audits) or math.isinf(strewn):
             return math.inf
-        strewn += sum(math.log(self._kept(total, found)) for found in self._hits)
+        strewn += sum(math.log(self._control_share(total, finds)) for finds in self._hits)
         unused = AGAIN ** (self._finds + 1) * FIRST / (1 - AGAIN)
-        parts = [math.log(FIRST) + self._finds * math.log(AGAIN) + alone + strewn, math.log(unused) + strewn]
-        for kept in HEDGE:
-            bet = sum(run.bet(total, kept) for run in runs)
+        parts = [math.log(FIRST) + self._finds * math.log(AGAIN) + audits + strewn, math.log(unused) + strewn]
+        for share in HEDGE:
+            bet = sum(run.bet(total, share) for run in runs)
             if math.isinf(bet):
                 return math.inf
-            parts.append(math.log(SHARE) + (self._finds + len(self._hits)) * math.log(kept) + bet)
+            parts.append(math.log(SHARE) + (self._finds + len(self._hits)) * math.log(share) + bet)
         top = max(parts)
         return top + math.log(math.fsum(math.exp(part - top) for part in parts))
 
-    def _kept(self, total: int, found: int) -> float:
+    def _control_share(self, total: int, finds: int) -> float:
         """Return the share of its stake that a control's bet keeps if the control is relevant."""
-        return max((self.target * total - found) / (total - found), KEPT) if total > found else KEPT
+        return max((self.target * total - finds) / (total - finds), KEPT) if total > finds else KEPT

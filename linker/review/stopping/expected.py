@@ -137,15 +137,15 @@ class LinkReads:
         if self._left is None:
             reads = self._reads[: self._fitted]
             count, linked = Counter(read[0] for read in reads), {read[0] for read in reads if read[5]}
-            held, last, depths = [described([], [], [])], [described([], [], [])], list[int]()
+            unread, last, depths = [described([], [], [])], [described([], [], [])], list[int]()
             for number, (values, more) in enumerate(zip(lists, deeper, strict=True)):
-                done, has_link = count[number], float(number in linked)
-                places = np.arange(done, max(len(values), done)) + 1
-                held.append(described(values[done:], places, np.full(len(places), has_link)))
+                start, has_link = count[number], float(number in linked)
+                places = np.arange(start, max(len(values), start)) + 1
+                unread.append(described(values[start:], places, np.full(len(places), has_link)))
                 if more:
-                    depths.append(max(len(values), done + 1))
+                    depths.append(max(len(values), start + 1))
                     last.append(described(values[-1:], depths[-1:], [has_link]))
-            self._left = self._model.left(np.concatenate(held), np.concatenate(last), depths)
+            self._left = self._model.left(np.concatenate(unread), np.concatenate(last), depths)
         return self._left
 
 
@@ -164,13 +164,13 @@ class ExpectedLinks(Rule[RuleOptions]):
         self.look: Callable[[], LinksLeft | None] = lambda: None
 
     def _estimate(self) -> Estimate:
-        left, found = self.look(), self.counts.found
-        if left is None:
+        links, found = self.look(), self.counts.found
+        if links is None:
             return Estimate(False, say("Read on: it cannot be estimated yet how many are left."))
         counted: dict[str, int | Decimal] = {
-            "left": round(left.expected), "high": math.ceil(left.high), "target": number(self.target),
+            "left": round(links.expected), "high": math.ceil(links.high), "target": number(self.target),
         }  # fmt: skip
-        if found < self.target * (found + left.high):
+        if found < self.target * (found + links.high):
             reason = say(
                 "Read on: about %(left)s relevant ones are expected among the unread, %(high)s at most, too many for a "
                 "recall of %(target)s.",

@@ -62,12 +62,12 @@ class Until(Rule[UntilOptions]):
     kind = UntilOptions
 
     def _estimate(self) -> Estimate:
-        found, wanted = self.counts.found, self.options.found
-        if found < wanted:
+        found, until = self.counts.found, self.options.found
+        if found < until:
             reason = say_many(
                 "Read on: %(num)s more relevant document is wanted.",
                 "Read on: %(num)s more relevant documents are wanted.",
-                wanted - found,
+                until - found,
             )
             return Estimate(False, reason)
         reason = say_many(

@@ -118,28 +118,28 @@ class Rule(ABC, Generic[O_co]):
     @property
     def state(self) -> StopState:
         """The current state."""
-        found, left = self.counts.found, self.left
+        found, bound = self.counts.found, self.left
         if not self.counts.unread:
             return StopState(True, 1.0 if found else None, say("Every document was read."), stop=True, left=0)
         estimate = self._estimate()
         few, certified, audited = found < LEAST_FOUND and not estimate.over, self.certified, self.audit.passed
         due = estimate.reached and not audited
-        bounds = [*self._bounds(certified, left)]
-        reasons = [_too_few(found, left) if few else estimate.reason, *bounds]
+        bounds = [*self._bounds(certified, bound)]
+        reasons = [_too_few(found, bound) if few else estimate.reason, *bounds]
         if due:
             reasons.append(self._audit_next())
         # If few were found, the estimate is not shown, and reading ends only after an audit has bounded the rest.
-        stop = estimate.over or (estimate.reached and audited and not (few and left is None))
+        stop = estimate.over or (estimate.reached and audited and not (few and bound is None))
         reached = estimate.reached and not few
         return StopState(
-            reached, certified, joined(reasons), stop, left, due, joined(bounds), self.by_order
+            reached, certified, joined(reasons), stop, bound, due, joined(bounds), self.by_order
         )  # fmt: skip
 
     @property
     def certified(self) -> float | None:
-        """The recall that holds with confidence 1 − alpha, whatever the order was; None if there is none."""
-        found, left = self.counts.found, self.left
-        return None if left is None or found < LEAST_FOUND else found / (found + left)
+        """A lower bound on recall at confidence 1 − alpha, valid for any order of reading; None if there is none."""
+        found, bound = self.counts.found, self.left
+        return None if bound is None or found < LEAST_FOUND else found / (found + bound)
 
     @property
     def left(self) -> int | None:
@@ -182,10 +182,10 @@ class Rule(ABC, Generic[O_co]):
 
     def _bounds(self, certified: float | None, left: int | None) -> Iterator[Sentence]:
         if self.audit.passed and self.audit.count:
-            drawn, hits, front = self.audit.result
+            count, hits, front = self.audit.result
             yield say(
                 "The audit is complete: %(found)s relevant among %(drawn)s drawn at random from the unread.",
-                found=hits, drawn=drawn,
+                found=hits, drawn=count,
             )  # fmt: skip
             if front:
                 yield from_the_front(front)
@@ -214,8 +214,8 @@ class Rule(ABC, Generic[O_co]):
         """Return the rule's own estimate."""
 
 
-def _too_few(found: int, left: int | None) -> Sentence:
-    if left is not None:
+def _too_few(found: int, bound: int | None) -> Sentence:
+    if bound is not None:
         return say(
             "No recall is claimed with fewer than %(least)s relevant documents found (%(found)s so far).",
             least=LEAST_FOUND, found=found,

@@ -112,11 +112,12 @@ class Urn(Rule[UrnOptions]):
 class Hypergeometric(Rule[RuleOptions]):
     """Callaghan & Müller-Hansen (2020): treat the last n reads as if drawn at random, for every n.
 
-    An urn is the last n reads, x of them relevant; K = ⌊r/τ⌋ + 1 − (r − x) relevant ones would have been in it and the
-    unread documents. Stop when the least P(at most x) is below α. Only urns that begin right after a relevant document
-    (or at the first document) can have the least, and none begins before the imported documents. One judgement
-    multiplies each of these probabilities by at least 1 − K/unread, so after most judgements the urns need not be
-    examined at all: `_slack` is the logarithmic margin before one may fall below α.
+    The last n reads, x of them relevant, are taken as drawn from an urn that also holds the unread documents; if the
+    target were missed, at least K = ⌊r/τ⌋ + 1 − (r − x) documents in it would be relevant. Stop when the smallest P(at
+    most x) over all n is below α. Only urns that begin right after a relevant document (or at the first document) can
+    have the smallest, and none begins before the imported documents. One judgement multiplies each of these
+    probabilities by at least 1 − K/unread, so after most judgements no urn needs to be examined: `_slack` is the
+    logarithmic margin before one may fall below α.
     """
 
     kind = RuleOptions
@@ -178,16 +179,16 @@ def least_tail(x: Ints, size: Ints, relevant: Ints, drawn: Ints) -> float:
     below = x * size < drawn * relevant
     if not below.any():
         return 0.5
-    k, all_, good, taken = (np.asarray(a[below], dtype=np.float64) for a in (x, size, relevant, drawn))
+    k, all_, good, draws = (np.asarray(a[below], dtype=np.float64) for a in (x, size, relevant, drawn))
 
     def log_choose(n: Floats, m: Floats) -> Floats:
         return np.asarray(gammaln(n + 1) - gammaln(m + 1) - gammaln(n - m + 1))
 
-    log = log_choose(good, k) + log_choose(all_ - good, taken - k) - log_choose(all_, taken)
+    log = log_choose(good, k) + log_choose(all_ - good, draws - k) - log_choose(all_, draws)
     term = total = np.ones_like(k)
     # each term follows from the one before; below the mean, terms only shrink
     while (term > 1e-15 * total).any():
-        term = term * (k * (all_ - good - taken + k) / ((good - k + 1) * (taken - k + 1)))
+        term = term * (k * (all_ - good - draws + k) / ((good - k + 1) * (draws - k + 1)))
         k, total = k - 1, total + term
     return min(float(np.exp(log + np.log(total)).min()), 0.5)
 

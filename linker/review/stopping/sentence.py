@@ -35,7 +35,7 @@ def method_note(
     read and found that replaces the usual one.
     """
     sentences = [reading or _reading(progress, audited, source).about(what)]
-    if progress.front:
+    if progress.front and progress.read < progress.population:
         sentences.append(from_the_front(progress.front))
     if progress.prior:
         imported = say_many(

@@ -8,9 +8,9 @@ from indexes.lazy import lazy
 
 if TYPE_CHECKING:
     from linker.review.watching.arrivals import Arrivals
-    from linker.review.watching.kept import Kept
     from linker.review.watching.matching import Matcher, PostMatch
+    from linker.review.watching.output import Output
     from linker.review.watching.rotation import Position
 
-__all__ = ["Arrivals", "Kept", "Matcher", "Position", "PostMatch"]
+__all__ = ["Arrivals", "Matcher", "Output", "Position", "PostMatch"]
 __getattr__ = lazy(__name__)

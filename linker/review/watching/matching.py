@@ -73,11 +73,11 @@ class Matcher:
         """Raises InputError if the index has no P(link) and no score is given, or cannot guarantee this precision."""
         self._engine, self._cut, self._k, self._mode, self._where = engine, cut, k, mode, where
         self._patience = patience
-        self._said = set[str]()
+        self._remarks = set[str]()
         self._promises = dict[str, Promise]()
         self._ranked = cut.score is not None or self._ranker_is_trusted()
         if cut.score is None or cut.threshold is not None:
-            self._kept(self._answer(["?"]))  # fail before the first post arrives if the index lacks P(link)
+            self._trim(self._answer(["?"]))  # fail before the first post arrives if the index lacks P(link)
 
     def _ranker_is_trusted(self) -> bool:
         """Return whether P(link) may come from the index's ranker; if not, it comes from the index's calibration.
@@ -109,7 +109,7 @@ class Matcher:
         """Yield the matches of posts, in the order of the posts, the best seed of each post first."""
         for start in range(0, len(posts), BATCH):
             batch = posts[start : start + BATCH]
-            answer = self._kept(self._answer([post.full_text for post in batch]))
+            answer = self._trim(self._answer([post.full_text for post in batch]))
             for post, hits in zip(batch, answer.hits, strict=True):
                 said = None if hits.probabilities is None else hits.probabilities.tolist()
                 for rank, hit in enumerate(hits, start=1):
@@ -133,7 +133,7 @@ class Matcher:
             self._say(f"posts wait, since the seeds cannot be searched: {reason}")
             time.sleep(next(pauses))
 
-    def _kept(self, answer: Answer) -> Answer:
+    def _trim(self, answer: Answer) -> Answer:
         for message in answer.notes:
             self._say(message)
         cut = self._cut
@@ -165,6 +165,6 @@ class Matcher:
     def _say(self, message: str) -> None:
         """Log a remark only once, even if the figures in its brackets differ later."""
         kind = message.partition(" (")[0]
-        if kind not in self._said:
-            self._said.add(kind)
+        if kind not in self._remarks:
+            self._remarks.add(kind)
             logger.warning("%s", message)

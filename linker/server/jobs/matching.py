@@ -19,7 +19,7 @@ from linker.review.interface import Seed
 from linker.review.ledger import Ledger
 from linker.review.population import Population
 from linker.review.project import Project
-from linker.review.rows.kept import Match, Matches, save, stamp
+from linker.review.rows.candidates import Match, Matches, save, stamp
 from linker.review.rows.states import known_links, states
 from linker.review.settings import Settings
 from linker.scoring.probability.calibration import Calibration

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from linker.review.interface import Candidate, JudgedMeanwhileError, Judgement, Verdict
 from linker.review.learning.doubts import LEAST, looked
-from linker.review.session.together import made_together
+from linker.review.session.together import batch_size
 from linker.server.errors import MEANWHILE
 from linker.server.page.judging import beginning, decode_seen, document_view, encode_seen, group, seed_of
 from linker.server.page.matching import is_rows
@@ -109,7 +109,7 @@ def look_again(
 ) -> Response:
     """Store a second verdict, unchanged from `was` or different, and show the list again."""
     review = opened.review
-    standing = review.standing(review.named(id, seed), reader.reviewer)
+    standing = review.standing(review.candidate(id, seed), reader.reviewer)
     note, tags = (standing.note, standing.tags) if standing else ("", ())
     review.judge(
         Candidate(seed, id, 0.0, phase="search"), verdict, reader.reviewer, note, looked(tags, changed=verdict != was),
@@ -166,7 +166,7 @@ def _show(
     if session.reviewer and not (id or error) and undone is None and is_due(opened, review.progress()):
         return stop_page(request, opened, last)
     if session.reviewer:  # a reader without a name has no open document
-        candidate = review.named(id, seed) if id else _next(opened, session)
+        candidate = review.candidate(id, seed) if id else _next(opened, session)
     progress = review.progress()
     standing = review.standing(candidate, session.reviewer) if candidate else None
     earlier = standing if standing and standing.reviewer == session.reviewer else None
@@ -205,7 +205,7 @@ class Last:
 
 def _last(opened: Opened, reviewer: str) -> Last | None:
     made = opened.ledger.judgements(reviewer)
-    count = made_together(made)
+    count = batch_size(made)
     return Last(made[-count].verdict, _line(opened, made[-count].id), count - 1) if made else None
 
 

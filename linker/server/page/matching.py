@@ -13,7 +13,7 @@ from fastapi import Query
 from linker.engine.folding import fold
 from linker.review.interface import Candidate, Judgement
 from linker.review.rows.accepting import LEVEL, Check, Offer, offer
-from linker.review.rows.kept import Match, Matches, load, stamp
+from linker.review.rows.candidates import Match, Matches, load, stamp
 from linker.review.rows.states import Decided, Row, State, by_probability, known_links, states, table
 from linker.server.page.judging import LABEL, Shown, beginning, document_view, group
 from linker.server.page.rendering import message

@@ -127,7 +127,7 @@ def test_any_bytes_are_a_run_or_error(
         ('{"q": {"a": 1}, "q": {"b": 2}}', "'q' occurs twice"),
         ('{"q": {"a": "1"}}', "document 'a': '1' is not a number"),
         ('{"q": {"a": true}}', "not a number"),
-        ('{"q": {"a": NaN}}', "NaN is not a score"),
+        ('{"q": {"a": NaN}}', "the value nan of document 'a' is not a score"),
         ('{"q": ["a"]}', "topic 'q' is not an object"),
         ('[{"q": 1}]', "not an object"),
         ('{"q": {"a"', "not JSON"),

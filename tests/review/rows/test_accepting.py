@@ -8,7 +8,7 @@ import pytest
 from linker.base.errors import InputError
 from linker.review.interface import Judgement, Seed
 from linker.review.rows.accepting import Check, drawn, most_wrong, offer
-from linker.review.rows.kept import Match, Matches
+from linker.review.rows.candidates import Match, Matches
 from linker.review.rows.states import Row, states
 
 
@@ -47,8 +47,8 @@ def test_what_was_decided_or_refused_is_not_offered_nor_is_a_level_of_its_own() 
 
 
 def test_the_promise_of_a_calibration_bounds_what_nobody_has_read() -> None:
-    held = tuple(np.linspace(0.5, 1, 400).tolist())
-    matches = Matches("", {}, 0, held, tuple(p > 0.6 for p in held))
+    probabilities = tuple(np.linspace(0.5, 1, 400).tolist())
+    matches = Matches("", {}, 0, probabilities, tuple(p > 0.6 for p in probabilities))
     promise = matches.promise(0.95, 0.025)
     assert promise is not None
     rows = rows_of([0.99] * 40)

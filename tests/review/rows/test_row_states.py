@@ -6,7 +6,7 @@ import pytest
 
 from linker.base.errors import InputError
 from linker.review.interface import Judgement, Phase, Seed, Verdict
-from linker.review.rows.kept import Match, Matches, load, save, stamp
+from linker.review.rows.candidates import Match, Matches, load, save, stamp
 from linker.review.rows.states import (
     COLUMNS,
     Row,

@@ -36,8 +36,10 @@ def test_urns_are_those_of_scipy(data: st.DataObject) -> None:
     [(10, (538, 796, 1532)), (30, (206, 406, 796)), (100, (65, 138, 273)), (300, (23, 50, 104))],
 )
 def test_worked_gaps(found: int, gaps: tuple[int, ...]) -> None:
-    wanted = [bounds.urn_gap(11_000, bounds.short_of(found, target), 20, 0.05) for target in (0.8, 0.9, 0.95)]
-    assert tuple(wanted) == gaps
+    expected = [
+        bounds.urn_gap(11_000, bounds.short_of(found, target), 20, 0.05) for target in (0.8, 0.9, 0.95)
+    ]
+    assert tuple(expected) == gaps
 
 
 def test_the_gap_is_the_first_that_is_improbable() -> None:
@@ -80,15 +82,15 @@ def test_the_least_tail_is_that_of_scipy(numbers: list[tuple[int, int, int, int]
 
 
 @pytest.mark.parametrize(
-    ("size", "drawn", "x", "found", "left", "recall"),
+    ("size", "sample", "x", "found", "bound", "recall"),
     [
         (11_000, 300, 0, 100, 107, 0.4831), (11_000, 1320, 0, 100, 23, 0.8130),
         (11_000, 300, 1, 100, 171, 0.3727), (2000, 200, 0, 50, 28, 0.6410), (500, 100, 2, 40, 28, 0.6176),
     ],
 )  # fmt: skip
-def test_worked_audits(size: int, drawn: int, x: int, found: int, left: int, recall: float) -> None:
-    assert bounds.most_left(size, drawn, x, 0.05) == left
-    assert (found + x) / (found + left) == pytest.approx(recall, abs=5e-5)
+def test_worked_audits(size: int, sample: int, x: int, found: int, bound: int, recall: float) -> None:
+    assert bounds.most_left(size, sample, x, 0.05) == bound
+    assert (found + x) / (found + bound) == pytest.approx(recall, abs=5e-5)
 
 
 @given(st.data())

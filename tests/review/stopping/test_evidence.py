@@ -21,18 +21,18 @@ Fronts = list[int]  # per random read: the size of the front if it is from the f
 def slow(history: History, total: int, fronts: Fronts | None = None) -> float:
     """Return the stake after successive bets: e ← e (1 + λ (q − x)), λ = (1 − kept) / (1 − q)."""
 
-    def bet(kept: float | None, begin: int = 0) -> float:
+    def bet(keep: float | None, begin: int = 0) -> float:
         """Bet a constant (`kept`) on each read; or, in an audit, everything from `begin`, otherwise by the target."""
         stake = 1.0
         for number, (unread, found, relevant, audit) in enumerate(history):
-            left, fewer = max(total - found, 0), TARGET * total - found
-            q, share = left / unread, kept
+            remaining, fewer = max(total - found, 0), TARGET * total - found
+            q, share = remaining / unread, keep
             if fronts and fronts[number]:
-                q = math.ceil(left / 2) / fronts[number]
+                q = math.ceil(remaining / 2) / fronts[number]
             if share is None and audit:
                 share = 0.0 if number >= begin else 1.0
             elif share is None:
-                share = max(fewer / left, KEPT) if left else KEPT
+                share = max(fewer / remaining, KEPT) if remaining else KEPT
             if share == 1:
                 continue
             if q >= 1 and not relevant:
@@ -40,8 +40,8 @@ def slow(history: History, total: int, fronts: Fronts | None = None) -> float:
             stake *= share if relevant else 1 + (1 - share) / (1 - q) * q
         return stake
 
-    stakes = sum(SHARE * bet(kept) for kept in HEDGE)
-    finds = [0, *(place for place, read in enumerate(history, start=1) if read[2] and read[3])]
+    stakes = sum(SHARE * bet(keep) for keep in HEDGE)
+    finds = [0, *(position for position, read in enumerate(history, start=1) if read[2] and read[3])]
     for number in range(60):  # a bet after this many finds is only placed once they are there
         alive = number == len(finds) - 1
         waits = number >= len(finds)
@@ -121,8 +121,8 @@ def test_the_bound_seldom_errs_whatever_is_read_in_between(every: int, audits: b
     wrong, reviews = 0, 100
     for seed in range(reviews):
         chance = random.Random(seed)
-        hidden, seen = chance.randint(5, 40), chance.randint(5, 40)
-        unread = [*["hidden"] * hidden, *["seen"] * seen, *["other"] * (300 - hidden - seen)]
+        hidden, visible = chance.randint(5, 40), chance.randint(5, 40)
+        unread = [*["hidden"] * hidden, *["seen"] * visible, *["other"] * (300 - hidden - visible)]
         rule, found, false = make("urn", 300, 0.9, {"audit": 60}), 0, False
         for number in range(150):
             phase: Phase = (
@@ -132,8 +132,8 @@ def test_the_bound_seldom_errs_whatever_is_read_in_between(every: int, audits: b
             document = best if phase == "queue" else chance.choice(unread)
             unread.remove(document)
             found += document != "other"
-            left = rule.update(Read(document != "other", phase)).left
-            false |= left is not None and left < hidden + seen - found
+            bound = rule.update(Read(document != "other", phase)).left
+            false |= bound is not None and bound < hidden + visible - found
         wrong += false
     assert audits <= wrong <= reviews * 0.05 + 3 * math.sqrt(reviews * 0.05 * 0.95)
 

@@ -49,12 +49,13 @@ def test_the_model_has_the_least_loss_and_without_reads_the_log_odds() -> None:
 def test_what_is_left_is_a_sum_of_probabilities_with_its_error() -> None:
     model = ReadModel(*reads(300))
     unread, last = reads(40, seed=1)[0], described([-2.0], [100], [False])
-    left = model.left(unread, last, [100])
+    links = model.left(unread, last, [100])
     chances = [
-        expit(model.log_odds(v, round(float(np.exp(place))), linked=bool(has))) for _, v, place, has in unread
+        expit(model.log_odds(v, round(float(np.exp(log_rank))), linked=bool(has)))
+        for _, v, log_rank, has in unread
     ]
     beyond = 100 * expit(model.log_odds(-2.0, 100, linked=False))
-    assert left.expected == pytest.approx(sum(chances) + beyond)
+    assert links.expected == pytest.approx(sum(chances) + beyond)
     # The standard error, estimated by drawing weights from the normal approximation of the fit.
     near = np.linalg.inv(
         (reads(300)[0].T * (p := expit(reads(300)[0] @ model.weights)) * (1 - p)) @ reads(300)[0]
@@ -63,19 +64,19 @@ def test_what_is_left_is_a_sum_of_probabilities_with_its_error() -> None:
     drawn = np.random.default_rng(2).multivariate_normal(model.weights, near / 100, 20_000)
     error = 100 * expit(unread @ drawn.T).sum(axis=0).var()
     binomial = sum(p * (1 - p) for p in chances)
-    assert left.deviation**2 == pytest.approx(binomial + error, rel=0.05)
-    assert left.high == pytest.approx(left.expected + 2 * left.deviation)
+    assert links.deviation**2 == pytest.approx(binomial + error, rel=0.05)
+    assert links.high == pytest.approx(links.expected + 2 * links.deviation)
 
 
 def test_reads_are_described_by_what_was_known_then() -> None:
     history = LinkReads()
-    told = [(number % 3, number % 4 == 0) for number in range(23)]
+    reads = [(number % 3, number % 4 == 0) for number in range(23)]
     inputs, links = [], []
-    for place, (seed, is_link) in enumerate(told):
-        before = [link for other, link in told[:place] if other == seed]
-        inputs.append((float(place), len(before) + 1, any(before)))
+    for position, (seed, is_link) in enumerate(reads):
+        before = [link for other, link in reads[:position] if other == seed]
+        inputs.append((float(position), len(before) + 1, any(before)))
         links.append(is_link)
-        history.add(seed, float(place), None, is_link=is_link)
+        history.add(seed, float(position), None, is_link=is_link)
         history.fit(lambda _, score, __: score / 10)
     values, places, linked = (np.array(column) for column in zip(*inputs, strict=True))
     # Fits are due after 10 reads and whenever they have grown by a tenth: 10, 11, 13, 15, 17, 19, 21, 24 …

@@ -29,25 +29,25 @@ def tell(rule: Rule[Any], reads: Sequence[Read]) -> StopState:
 
 def urn_says(population: int, target: float, reads: Sequence[Read]) -> bool:
     """The biased urn from scratch."""
-    kept = [r for r in reads if r.relevant or r.phase == "queue"]
-    population -= len(reads) - len(kept)
-    found = sum(r.relevant for r in kept)
-    gap = next((i for i, r in enumerate(reversed(kept)) if r.relevant), len(kept))
-    size, short = population - len(kept) + gap, short_of(found, target)
-    return population == len(kept) or (
+    counted = [r for r in reads if r.relevant or r.phase == "queue"]
+    population -= len(reads) - len(counted)
+    found = sum(r.relevant for r in counted)
+    gap = next((i for i, r in enumerate(reversed(counted)) if r.relevant), len(counted))
+    size, short = population - len(counted) + gap, short_of(found, target)
+    return population == len(counted) or (
         found >= LEAST_FOUND and gap >= 50 and urn_tail(size, short, gap, weight(target)) < 0.05
     )
 
 
 def hypergeometric_p(population: int, target: float, reads: Sequence[Read]) -> float:
     """The hypergeometric rule from scratch: every urn, including those that do not begin after a find."""
-    kept = [r.relevant for r in reads if r.relevant or r.phase == "queue"]
-    population -= len(reads) - len(kept)
-    found = sum(kept)
-    unread, short = population - len(kept), short_of(found, target)
+    counted = [r.relevant for r in reads if r.relevant or r.phase == "queue"]
+    population -= len(reads) - len(counted)
+    found = sum(counted)
+    unread, short = population - len(counted), short_of(found, target)
     if short > unread:
         return 0.0
-    x, n = np.cumsum(kept[::-1]), np.arange(1, len(kept) + 1)
+    x, n = np.cumsum(counted[::-1]), np.arange(1, len(counted) + 1)
     return min(map(float, np.atleast_1d(hypergeom.cdf(x, unread + n, short + x, n))), default=1.0)
 
 
@@ -140,9 +140,9 @@ def test_a_find_in_the_audit_resumes_reading_and_all_audits_count() -> None:
     hit = rule.update(AUDIT_HIT)
     assert not hit.estimated  # the gap restarts
     assert hit.certified is not None
-    again = tell(rule, [MISS] * 100)
-    assert again.estimated
-    assert not again.stop
+    resumed = tell(rule, [MISS] * 100)
+    assert resumed.estimated
+    assert not resumed.stop
     end = tell(rule, [AUDIT_MISS] * 300)
     assert rule.audit.count == 2
     both = Bets(0.05, 0.8)
@@ -261,8 +261,10 @@ def test_an_audit_ends_a_review_of_a_rare_topic_with_a_bound(found: int) -> None
     almost = tell(rule, [AUDIT_MISS] * 299)
     assert (almost.stop, almost.left, almost.audit) == (False, None, "")
     state = rule.update(AUDIT_MISS)
-    left = Bets(0.05, 0.8).most(2000 - found, found, 300) - found
-    assert (state.estimated, state.certified, state.stop, state.left) == (False, None, True, left)
+    bound = Bets(0.05, 0.8).most(2000 - found, found, 300) - found
+    assert (state.estimated, state.certified, state.stop, state.left) == (False, None, True, bound)
     assert "The audit is complete: 0 relevant among 300" in state.reason
-    told = f"With 95% confidence, at most {left} relevant ones are left unread, if all verdicts are right."
-    assert told in state.reason
+    sentence = (
+        f"With 95% confidence, at most {bound} relevant ones are left unread, if all verdicts are right."
+    )
+    assert sentence in state.reason

@@ -93,7 +93,7 @@ def test_with_everything_read_all_is_known() -> None:
 @pytest.mark.parametrize(("relevant", "most"), [(30, 15), (100, 7), (400, 3)])
 def test_the_interval_holds_where_finds_grow_rare_steadily(relevant: int, most: float) -> None:
     """As in real topics, nearly every read is relevant until half of them are found: after 15, hundreds may be left."""
-    held, widths = [], []
+    covered, widths = [], []
     for seed in range(60):
         chance = np.random.default_rng(seed)
         flags: list[bool] = []
@@ -103,9 +103,9 @@ def test_the_interval_holds_where_finds_grow_rare_steadily(relevant: int, most: 
             left -= flags[-1]
         total = told(flags).total(10_000)
         assert total is not None
-        held.append(total.low <= relevant <= total.high)
+        covered.append(total.low <= relevant <= total.high)
         widths.append(total.high / relevant)
-    assert np.mean(held) >= 0.9
+    assert np.mean(covered) >= 0.9
     assert np.median(widths) < most
 
 

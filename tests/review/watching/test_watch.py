@@ -16,7 +16,7 @@ from indexes.hybrid import Answer
 from indexes.interface import BackendUnavailableError, Document
 from linker import Engine, calibrate, watch
 from linker.base.errors import InputError
-from linker.review.watching import Kept, Matcher, Position, PostMatch
+from linker.review.watching import Matcher, Output, Position, PostMatch
 from linker.review.watching.matching import Cut
 from linker.scoring.probability import cutting
 from linker.scoring.ranking import pooled
@@ -121,10 +121,10 @@ def test_bad_lines_are_kept_with_their_reasons(seeds: Path, tmp_path: Path) -> N
     posts = tmp_path / "posts.jsonl"
     posts.write_text('{"id": "p", "text": "x"}\n{bad\n{"id": "q"}\n', encoding="utf-8")
     done = linker("watch", seeds, posts, "--out", tmp_path / "m.jsonl", "--json")
-    told = json.loads(done.stdout)
-    assert (told["posts"], told["quarantined"]) == (1, 2)
+    report = json.loads(done.stdout)
+    assert (report["posts"], report["quarantined"]) == (1, 2)
     assert "2 lines could not be used" in done.stderr
-    bad = [json.loads(line) for line in Path(told["quarantine"]).read_text(encoding="utf-8").splitlines()]
+    bad = [json.loads(line) for line in Path(report["quarantine"]).read_text(encoding="utf-8").splitlines()]
     assert [(b["line"], b["raw"]) for b in bad] == [(2, "{bad"), (3, '{"id": "q"}')]
 
 
@@ -166,11 +166,11 @@ def test_matches_behind_the_last_whole_batch_are_cut_off(tmp_path: Path) -> None
     posts, out = tmp_path / "posts.jsonl", tmp_path / "m.jsonl"
     posts.touch()
     match = PostMatch(Document("p", "x"), Document("s", "y"), 1, 1.0, None)
-    with Kept(out, tmp_path / "q", posts) as kept:
+    with Output(out, tmp_path / "q", posts) as kept:
         kept.add([match], [], Position(7, 1, 3))
     with out.open("a", encoding="utf-8") as file:
         file.write('{"id": "half')
-    with Kept(out, tmp_path / "q", posts, resume=True) as kept:
+    with Output(out, tmp_path / "q", posts, resume=True) as kept:
         assert kept.position == Position(7, 1, 3)
         kept.add([match], [], Position(14, 2, 3))
     assert written(out) == [("p", "s")] * 2
@@ -180,26 +180,26 @@ def test_posts_wait_while_the_seeds_cannot_be_searched(
     seeds: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Engine.open(seeds) as engine:
-        asked = 0
+        calls = 0
         search = Engine.search
 
         def failing(self: Engine, *arguments: Any, **options: Any) -> Answer:
-            nonlocal asked
-            asked += 1
-            if asked < 3:
+            nonlocal calls
+            calls += 1
+            if calls < 3:
                 raise BackendUnavailableError("the server is down")
             return search(self, *arguments, **options)
 
         monkeypatch.setattr(Engine, "search", failing)
         matcher = Matcher(engine, Cut(score=0), patience=(0.0,))
         found = list(matcher.match(posts_of(seeds)[:3]))
-    assert asked == 3
+    assert calls == 3
     assert {m.post.id for m in found} == {"p0", "p1", "p2"}
     assert caplog.text.count("posts wait, since the seeds cannot be searched: the server is down") == 1
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--precision", ".9", "--threshold", ".5"], "--precision sets its own threshold"),
         (["--out", "there"], "there exists: continue it with --resume, or name another file"),
@@ -209,12 +209,12 @@ def test_posts_wait_while_the_seeds_cannot_be_searched(
     ],
 )
 def test_a_mistake_is_named(
-    seeds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], said: str
+    seeds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("there").touch()
     done = linker("watch", seeds, seeds.parent / "posts.jsonl", *options, check=1)
-    assert said in done.stderr
+    assert message in done.stderr
     assert not done.stdout
 
 
@@ -236,7 +236,7 @@ def test_a_damaged_state_is_named(tmp_path: Path) -> None:
     for content, said in (("{}", "is damaged"), ('{"version": 1, "posts": "x"}', "belongs to x")):
         state.write_text(content, encoding="utf-8")
         with pytest.raises(InputError, match=said):
-            Kept(tmp_path / "m.jsonl", tmp_path / "q", posts, resume=True)
+            Output(tmp_path / "m.jsonl", tmp_path / "q", posts, resume=True)
 
 
 def test_a_ranker_that_saw_no_post_without_a_link_is_left_aside(

@@ -9,7 +9,7 @@ from linker.engine.engine import Engine
 from linker.review.interface import Seed
 from linker.review.ledger import Ledger
 from linker.review.project import Project, Workspace
-from linker.review.rows.kept import Match, Matches, save, stamp
+from linker.review.rows.candidates import Match, Matches, save, stamp
 
 CLAIMS = {
     "sharks": "A photo shows sharks swimming along a flooded motorway in Houston after the hurricane",

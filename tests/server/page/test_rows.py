@@ -15,7 +15,7 @@ from linker.engine.evidence import evidence
 from linker.review.interface import Candidate, Judgement, Seed
 from linker.review.ledger import Ledger
 from linker.review.project import Project, Workspace
-from linker.review.rows.kept import load
+from linker.review.rows.candidates import load
 from linker.server.config import ServeConfig
 from linker.server.jobs.matching import run, specification
 from linker.server.page.app import create_app

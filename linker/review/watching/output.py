@@ -23,7 +23,7 @@ VERSION = 1
 QUARANTINE, STATE = ".quarantine.jsonl", ".state.json"
 
 
-class Kept:
+class Output:
     """Matches and invalid lines, appended to two files of JSON lines; a third file records their committed sizes.
 
     They are committed every second and at the end. After a crash, anything written after the last commit is removed and

@@ -57,8 +57,8 @@ def stamp(seeds: Iterable[Seed], where: Iterable[str], generation: int) -> str:
 def save(path: Path, matches: Matches) -> None:
     """Write the candidates as JSON, all of them or none. Raises InputError."""
     rows = {
-        seed: [[m.id for m in found], [round(m.probability, 6) for m in found]]
-        for seed, found in matches.rows.items()
+        seed: [[m.id for m in candidates], [round(m.probability, 6) for m in candidates]]
+        for seed, candidates in matches.rows.items()
     }
     values: dict[str, Any] = {
         "stamp": matches.stamp, "known": matches.known, "held": matches.held, "right": matches.right, "rows": rows
@@ -71,8 +71,8 @@ def load(path: Path) -> Matches:
     try:
         values = orjson.loads(read_bytes(path))
         rows = {
-            str(seed): tuple(Match(str(id_), float(p)) for id_, p in zip(*found, strict=True))
-            for seed, found in values["rows"].items()
+            str(seed): tuple(Match(str(id_), float(p)) for id_, p in zip(*columns, strict=True))
+            for seed, columns in values["rows"].items()
         }
         held, right = tuple(map(float, values["held"])), tuple(map(bool, values["right"]))
         if len(held) != len(right):
