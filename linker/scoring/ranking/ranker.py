@@ -109,7 +109,7 @@ def blend_with_bm25(scores: Float64Array, pool: Pool, blend: float) -> Float64Ar
 
 
 @dataclass(frozen=True)
-class Contributions:
+class ScoreParts:
     """The parts of a candidate's score: start + the sum of `features` + rest.
 
     `start` is the same for all candidates of a query, `features` has the largest contributions by feature, largest
@@ -121,7 +121,7 @@ class Contributions:
     rest: float
 
 
-def contributions(ranker: Ranker, pool: Pool, top: int) -> list[Contributions]:
+def contributions(ranker: Ranker, pool: Pool, top: int) -> list[ScoreParts]:
     """Return the contributions to each candidate's score for one query, in the pool's order, with `top` features.
 
     The z-score of a blend is linear in the scores of a query, and so are its contributions.
@@ -138,7 +138,7 @@ def contributions(ranker: Ranker, pool: Pool, top: int) -> list[Contributions]:
     return [_contributions(line[:-1], float(line[-1]), names, top) for line in values]
 
 
-def _contributions(line: Float64Array, start: float, names: Sequence[str], top: int) -> Contributions:
+def _contributions(line: Float64Array, start: float, names: Sequence[str], top: int) -> ScoreParts:
     largest = [i for i in np.argsort(-np.abs(line), kind="stable")[:top].tolist() if line[i]]
     features = {names[i]: float(line[i]) for i in largest}
-    return Contributions(start, features, float(line.sum()) - sum(features.values()))
+    return ScoreParts(start, features, float(line.sum()) - sum(features.values()))

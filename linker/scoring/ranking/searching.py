@@ -14,7 +14,7 @@ from indexes.hybrid import Answer, Embed, Mode
 from indexes.interface import Filter, Hits
 from linker.base.errors import InputError
 from linker.scoring.ranking.candidates import Gatherer, Pool
-from linker.scoring.ranking.ranker import BATCH, Contributions, RankedCandidates, Ranker, contributions
+from linker.scoring.ranking.ranker import BATCH, RankedCandidates, Ranker, ScoreParts, contributions
 
 # minimum number of texts that count as one batch: a server may have put fewer together from unrelated requests
 FEWEST = 50
@@ -53,9 +53,7 @@ class RankedSearch:
         mode: Mode = "hybrid" if self.ranker.encoder else "bm25"
         return Answer(hits, mode, reranked=True, ranker=self.ranker.fingerprint)
 
-    def explain(
-        self, text: str, top: int = 8
-    ) -> tuple[Pool, RankedCandidates, list[tuple[str, Contributions]]]:
+    def explain(self, text: str, top: int = 8) -> tuple[Pool, RankedCandidates, list[tuple[str, ScoreParts]]]:
         """Return a text's candidates, in the pool's and in the ranker's order, and the contributions to each score.
 
         The contributions are in the ranker's order, each with its document's id and the `top` largest features.
