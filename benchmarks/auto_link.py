@@ -41,7 +41,7 @@ from linker.crosslingual.ranking.unsupervised import aligned_words
 from linker.crosslingual.scoring.candidates import Candidates
 from linker.crosslingual.task import LinkingResult, Task, read_links
 from linker.evaluation.first_ranks import first_ranks, reciprocal_ranks, successes
-from linker.scoring.ranking.calibrated import Calibrated
+from linker.scoring.ranking.calibrated_ranker import CalibratedRanker
 
 LANGUAGES = ("tr", "zh", "ru", "fr", "de")
 SYSTEMS = (
@@ -111,7 +111,7 @@ def links_of(code: str, split: str, source: Pages, target: Pages) -> npt.NDArray
 
 
 @cache
-def rankers_of(code: str) -> Mapping[str, Calibrated] | None:
+def rankers_of(code: str) -> Mapping[str, CalibratedRanker] | None:
     """Return the rankers pooled without a language's pages; None (the package's) if none were pooled with them."""
     without = json.loads(WITHOUT.read_text(encoding="utf-8"))
     return all_from_json(without[code]) if code in without else None

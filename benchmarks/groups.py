@@ -35,10 +35,10 @@ from linker.engine.engine import Engine
 from linker.engine.grouping import ALIKE
 from linker.scoring.groups import evidence as pairs_of
 from linker.scoring.groups.copies import leaders
-from linker.scoring.groups.dates import stated
+from linker.scoring.groups.dates import fill_from_texts
+from linker.scoring.groups.default_model import SHIPPED
 from linker.scoring.groups.evidence import PairEvidence, PairModel
 from linker.scoring.groups.finding import gather
-from linker.scoring.groups.shipped import SHIPPED
 from linker.scoring.groups.stories import Stories, stories_of
 from linker.scoring.probability.promise import promise
 
@@ -71,7 +71,7 @@ def evidence_of(corpus: Grouped, directory: Path, encoder: str = "none") -> Pair
     engine = Engine.open(directory)
     rows = engine.collection.rows.locate([d.id for d in corpus.documents])
     texts = [d.full_text for d in corpus.documents]
-    return gather(engine.collection, rows, texts, stated(texts, np.full(len(texts), np.nan)))[0]
+    return gather(engine.collection, rows, texts, fill_from_texts(texts, np.full(len(texts), np.nan)))[0]
 
 
 def learn(work: Path) -> PairModel:
@@ -150,14 +150,14 @@ def _systems(
     """Yield each system with its groupings: the setting, and the labels of all documents."""
     found = evidence_of(corpus, work / name, ENCODERS[name] if name in INDEXED else "none")
     known, same = _taught(corpus, found, first)
-    model = SHIPPED.adapted(found)
+    model = SHIPPED.adapt(found)
     # The shipped model has seen tweets of both halves, since `claims` is halved in another way.
     if name == "tweets":
         news = group_data.news()
         model = pairs_of.fit([(known, same), _taught(news, evidence_of(news, work / "news"), news.judged)])
     yield "linker", _by_thresholds(corpus, found, model)
     if name not in INDEXED:
-        yield "linker, with links", _by_thresholds(corpus, found, model.learned(known, same))
+        yield "linker, with links", _by_thresholds(corpus, found, model.relearn(known, same))
     for rival, groupings in WORDS.items():
         yield rival, list(groupings(corpus))
     if name not in ENCODERS:
@@ -166,7 +166,7 @@ def _systems(
     vectors = _of_index(corpus, work / name) if name in INDEXED else vectors_of(corpus, work / f"{name}.npy")
     with_vectors = found if name in INDEXED else _with(found, vectors)
     known, same = _taught(corpus, with_vectors, first)
-    taught = (model if name in INDEXED else model.adapted(with_vectors)).learned(known, same)
+    taught = (model if name in INDEXED else model.adapt(with_vectors)).relearn(known, same)
     yield f"linker, with links and {title}", _by_thresholds(corpus, with_vectors, taught)
     for rival, by_vectors in VECTORS.items():
         yield f"{rival}, {title}", list(by_vectors(corpus, vectors))

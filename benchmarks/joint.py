@@ -31,7 +31,7 @@ from indexes.dtypes import Float64Array
 from indexes.interface import Document
 from linker.cli.commands.linking import link
 from linker.crosslingual.sides import side_of
-from linker.crosslingual.together import SETTINGS, candidate_lists, ranked
+from linker.crosslingual.together import SETTINGS, candidate_lists, rank
 from linker.engine.building import BuildOptions, build
 from linker.engine.engine import Engine
 from linker.evaluation.reading.trec import read_run
@@ -110,7 +110,7 @@ def _decided(
     found = []
     for kind in kinds:
         decision = decide(lists, taught, kind, seed)
-        best = ranked(lists, decision, left, ids)
+        best = rank(lists, decision, left, ids)
         rows = zip(left, best.targets.tolist(), best.scores.tolist(), strict=True)
         run = {
             id_: {ids[row]: score for row, score in zip(of, scores, strict=True) if row >= 0}

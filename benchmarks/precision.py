@@ -36,7 +36,7 @@ from linker.scoring.probability.fitting import (
     auc,
     brier_gain,
     calibration_error,
-    fitted,
+    fit_held_out,
     noise_floor,
 )
 from linker.scoring.probability.promise import promise
@@ -69,7 +69,7 @@ def split(hits: Hitlist, vectors: bool, size: int, seed: int) -> dict[str, float
         np.isin(np.arange(len(order)), part)
         for part in (order[:size], order[size : 2 * size], order[2 * size :])
     ]
-    calibration = fitted(hits.part(marks[0]), hits.part(marks[1]), names(vectors), NO_SOURCE, seed)
+    calibration = fit_held_out(hits.part(marks[0]), hits.part(marks[1]), names(vectors), NO_SOURCE, seed)
     said, right = first(calibration, hits.part(marks[2]))
     kept = promise(calibration.held, calibration.right, PRECISION)
     oracle = (said >= most_links(said, right)).mean()
@@ -112,7 +112,7 @@ def measures(parts: dict[str, Hitlist], vectors: bool) -> dict[str, Any]:
     else:
         half = np.random.default_rng(0).permutation(len(parts["test"].rows)) % 2 == 0
         learn, test = parts["test"].part(half), parts["test"].part(~half)
-    calibration = fitted(learn, test, names(vectors), NO_SOURCE)
+    calibration = fit_held_out(learn, test, names(vectors), NO_SOURCE)
     probabilities, right = first(calibration, test)
     score = test.features[:, 0, 0]
     random = np.random.default_rng(0)
@@ -133,7 +133,7 @@ def measures(parts: dict[str, Hitlist], vectors: bool) -> dict[str, Any]:
 
 def shift(parts: dict[str, Hitlist], vectors: bool) -> dict[str, Any]:
     """Fit the model on train tweets and the threshold on dev (which is easier); measure the precision on test."""
-    calibration = fitted(parts["train"], parts["dev"], names(vectors), NO_SOURCE)
+    calibration = fit_held_out(parts["train"], parts["dev"], names(vectors), NO_SOURCE)
     probabilities, right = first(calibration, parts["test"])
     guarantee = promise(calibration.held, calibration.right, PRECISION)
     above = probabilities >= (guarantee.threshold if guarantee else np.inf)

@@ -102,7 +102,9 @@ def systems(
     }
     for name, lexicon in lexicons.items():
         read, misread = (_read(lexicon, texts) for texts in (queries, counterparts))
-        found = judged(index.engine.search(translate_queries(queries, [lexicon])[0], DEPTH, mode="bm25"), test)
+        found = judged(
+            index.engine.search(translate_queries(queries, [lexicon])[0], DEPTH, mode="bm25"), test
+        )
         yield name, {**found, "read": read, "misread": misread, "words": len(lexicon.words)}
     lexicon = lexicons[DICTIONARY]
     for title, texts in (("two own words", counterparts), ("two words", queries)):

@@ -29,7 +29,7 @@ from linker.encoders.loading import load_encoder
 from linker.evaluation.correlation import mse, pearson, spearman
 from linker.scoring.pairs.data import Pair, golds, read_pairs
 from linker.scoring.pairs.sts.cross_config import PRESETS
-from linker.scoring.pairs.sts.cross_training import augmented
+from linker.scoring.pairs.sts.cross_training import augment
 from linker.scoring.pairs.sts.frozen import FrozenScorer
 from linker.scoring.pairs.sts.recipe import Recipe, fit, split_dev
 from linker.scoring.pairs.sts.scorer import PairScorer, expected_value
@@ -62,7 +62,7 @@ def train_one(work: Path, resource: str, system: str, seed: int) -> None:
     rest, dev = split_dev(sts(f"{resource}-train"), DEV, 0)
     if system == AUGMENTED:
         translator = CommandTranslator("apertium -u {source}-{target}")
-        rest += augmented(rest, translator, "eng", "spa")
+        rest += augment(rest, translator, "eng", "spa")
     scorer, report = fit(Recipe(config), rest, dev, log)
     saved(scorer, folder, {"pairs": len(rest), "kept": report.kept, "dev": report.dev}, start)
 

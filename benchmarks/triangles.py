@@ -22,7 +22,7 @@ from benchmarks.auto_link import certainty, links_of, measures, pages_of, task_o
 from benchmarks.support.harness import WORK, Arguments, Commas, Results, benchmark
 from indexes.dtypes import Int64Array
 from linker.cli.commands.triangulating import triangulate
-from linker.crosslingual.runs import linked
+from linker.crosslingual.runs import link_and_write
 from linker.crosslingual.task import Task
 
 Run = Mapping[str, Mapping[str, float]]
@@ -34,7 +34,7 @@ def linked_pair(pair: str, system: str, folder: Path) -> tuple[str, str]:
     if not pair.endswith("-en"):
         task = replace(task, train=_without_test_pages(task, pair))
     run, known = folder / f"{pair}.run", folder / f"{pair}.qrels"
-    linked(task, method, run, k=5, name=pair)
+    link_and_write(task, method, run, k=5, name=pair)
     lines = (f"{task.source.ids[s]} 0 {task.target.ids[t]} 1\n" for s, t in task.train.tolist())
     known.write_text("".join(lines), encoding="utf-8")
     return f"{pair}={run}", f"{pair}={known}"

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import linker as package
 from indexes.interface import Document
 from linker.base.errors import InputError
-from linker.scoring.groups import kept
+from linker.scoring.groups import last_grouping
 from linker.scoring.groups.finding import gather
 from tests.helpers import ROOT
 from tests.test_grouping import corpus, engine, partition, read, write
@@ -52,7 +52,7 @@ def test_without_its_folder_or_after_many_changes_the_table_is_that_of_a_new_cor
     ]
     tables = []
     for name, most in (("always", 0.0), ("seldom", 1.0), ("new", 1.0)):
-        monkeypatch.setattr(kept, "CHANGED", most)
+        monkeypatch.setattr(last_grouping, "CHANGED", most)
         out = tmp_path / f"{name}.jsonl"
         if name != "new":
             package.group(write(posts, documents[:119]), out, update=True)

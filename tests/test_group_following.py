@@ -12,11 +12,11 @@ import numpy as np
 
 import linker as package
 from indexes.interface import Document
-from linker.crosslingual.regrouping import grouped
+from linker.crosslingual.regrouping import regroup
 from linker.crosslingual.sides import Side
 from linker.engine.arriving import Arriving
 from linker.review.watching.arrivals import Appended
-from linker.scoring.groups.following import Change, replayed
+from linker.scoring.groups.following import Change, replay
 from tests.test_group_arrivals import start
 from tests.test_grouping import corpus, partition, read, write
 
@@ -25,7 +25,7 @@ def arriving(
     documents: Sequence[Document], folder: Path, days: float | None = None
 ) -> tuple[package.Groups, Arriving]:
     side = Side(folder / "corpus", {d.id: d for d in documents}, "en")
-    groups, _, stream = grouped(side, next_to=folder / "groups.csv", stays=True, days=days)
+    groups, _, stream = regroup(side, next_to=folder / "groups.csv", stays=True, days=days)
     assert stream is not None
     stream.start(groups)
     return groups, stream
@@ -37,7 +37,7 @@ def test_one_by_one_the_groups_are_those_of_all_documents(tmp_path: Path) -> Non
     groups, stream = arriving(documents[:60], tmp_path)
     told = {m.id: m.group for m in groups.members}
     for document in documents[60:]:
-        told = replayed(told, stream.add([document]))
+        told = replay(told, stream.add([document]))
     alone = {d.id: -number for number, d in enumerate(documents, start=1) if d.id not in told}
     together = package.group(write(tmp_path / "posts.jsonl", documents))
     found = {
@@ -65,7 +65,7 @@ def test_what_arrived_is_not_compared_again_by_the_next_update(tmp_path: Path) -
     stream.add(documents[100:103])
     stream.add(documents[103:])
     side = Side(tmp_path / "corpus", {d.id: d for d in documents}, "en")
-    groups, _, _ = grouped(side, next_to=tmp_path / "groups.csv", since=stream)
+    groups, _, _ = regroup(side, next_to=tmp_path / "groups.csv", since=stream)
     assert groups.metadata["queries"] == 0
     assert partition(groups) == partition(package.group(write(tmp_path / "posts.jsonl", documents)))
 
@@ -116,7 +116,7 @@ def test_a_killed_stream_of_appended_documents_logs_every_change_once(tmp_path: 
         for c in map(json.loads, log.read_text().splitlines())
     ]
     now = {str(row["id"]): int(str(row["group"])) for row in read(out)}
-    told = replayed(first, lines)
+    told = replay(first, lines)
     assert told == {id_: group for id_, group in now.items() if id_ in told}
     # A document that was alone in a table in between has its number from there: others may have joined it since.
     alone = [group for id_, group in now.items() if id_ not in told]

@@ -200,8 +200,19 @@ def test_reasons_lie_beside_the_run(folder: Path, tmp_path: Path) -> None:
 
 
 def test_options_of_languages_are_named(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    package.link(folder / "posts.jsonl", folder / "news.index", ngrams=3, layout=False)
-    assert "have no effect: `ngrams`, `layout`" in caplog.text
+    package.link(folder / "posts.jsonl", folder / "news.index", ngrams=3, layout=False, expected_linked=0.5)
+    assert "have no effect: `ngrams`, `layout`\n" in caplog.text
+
+
+def test_unjudged_pairs_and_repeated_ids_are_named(folder: Path, tmp_path: Path) -> None:
+    posts, news, pairs = folder / "posts.jsonl", folder / "news.index", tmp_path / "pairs.csv"
+    pairs.write_text("seed,id,verdict\np1,a1,\np2,a2,\n")
+    for command in (("link", posts, news), ("group", posts)):
+        refusal = linker(*command, "--out", tmp_path / "out.csv", "--train", pairs, check=1).stderr
+        assert "pairs.csv: no pair in it is judged" in refusal
+    (tmp_path / "twice.csv").write_text("id,text\np1,kerosene\np1,lanthanum\n")
+    refusal = linker("link", tmp_path / "twice.csv", news, "--out", tmp_path / "r", check=1).stderr
+    assert "the id 'p1' occurs twice" in refusal and "--make-ids" in refusal
 
 
 def test_what_cannot_be_done_is_refused(folder: Path, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from benchmarks.support.common import in_child
 from benchmarks.support.group_data import Grouped, lead, measured
 from indexes.dtypes import Int64Array
 from linker.cli.commands.grouping import group
-from linker.crosslingual.regrouping import grouped
+from linker.crosslingual.regrouping import regroup
 from linker.crosslingual.sides import Side
 
 BATCHES, COMPARED = 20, 5  # batches per corpus; after how many of them all documents are also grouped
@@ -59,7 +59,7 @@ def drift(corpus: Grouped) -> dict[str, Any]:
 
 def _labels(corpus: Grouped, folder: Path | None) -> tuple[Int64Array, int]:
     side = Side(Path("corpus"), {d.id: d for d in corpus.documents}, "en")
-    groups = grouped(side, next_to=folder and folder / "groups").groups
+    groups = regroup(side, next_to=folder and folder / "groups").groups
     return np.array([member.group for member in groups.members]), int(groups.metadata["queries"])
 
 

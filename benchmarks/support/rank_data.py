@@ -18,7 +18,7 @@ from linker.corpora import Query, read_corpus, read_queries
 from linker.engine.building import BuildOptions, build, create
 from linker.engine.engine import Engine
 from linker.scoring.ranking.candidates import Gatherer, Pool, PoolSettings
-from linker.scoring.ranking.learning import gathered, relevant_rows
+from linker.scoring.ranking.learning import gather_batches, relevant_rows
 from linker.training.config import TrainConfig
 
 SPLITS = ("train", "dev", "test")
@@ -130,7 +130,7 @@ def gather(directory: Path, judged: Judged, settings: PoolSettings, *, encoder: 
     engine = Engine(directory)
     gatherer = Gatherer(engine.collection, settings, engine.embed if encoder else None)
     texts = [q.text for q in judged.queries]
-    pool = gathered(gatherer, texts)
+    pool = gather_batches(gatherer, texts)
     relevant = relevant_rows(gatherer.ranking, judged.queries, judged.qrels, pool.rows)
     answer = engine.search(texts, 30, mode="hybrid" if encoder else "bm25")
     ranks = [

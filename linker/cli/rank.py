@@ -82,9 +82,7 @@ def train(
     if dev_queries is not None and dev_qrels is not None:
         embed = engine.embed if use else None
         judged = merged_qrels([dev_qrels], warn)
-        figures["dev"] = learning.measured(
-            engine.collection, ranker, embed, read_queries(dev_queries), judged
-        )
+        figures["dev"] = learning.measure(engine.collection, ranker, embed, read_queries(dev_queries), judged)
     if as_json:
         print_json(figures)
         return

@@ -15,7 +15,7 @@ from linker.crosslingual.scoring.assignment import MARGIN_NEIGHBOURS, margin
 from linker.crosslingual.scoring.candidates import Candidates, Neighbours, hashes, nearest, rank
 from linker.crosslingual.scoring.passage_vectors import PassageVectors, cosines_of, encode_passages
 from linker.crosslingual.scoring.products import DenseProduct
-from linker.crosslingual.task import Task, encoded
+from linker.crosslingual.task import Task, encode_both
 
 NEAREST = 16  # target passages that a source passage votes for
 PROPOSED = 25  # candidate pages from votes, and as many from pooled vectors
@@ -32,7 +32,7 @@ def ranked_by_passages(task: Task, name: str, part: str) -> Candidates:
     The encoder `name` encodes each passage once. Candidates of a page are the pages of the passages that are nearest to
     its own, and the pages with the nearest mean vectors.
     """
-    proposed, scores = propose(task, *encoded(task, name, encode_passages))
+    proposed, scores = propose(task, *encode_both(task, name, encode_passages))
     values = np.zeros(proposed.shape, np.float32)
     with bar(len(proposed), "comparing", "pages") as meter:
         for row, candidates in enumerate(proposed):
@@ -49,7 +49,7 @@ def propose(task: Task, source: PassageVectors, target: PassageVectors) -> tuple
     if task.options.margin is False:
         near = replace(near, forward=np.ones_like(near.forward), backward=np.ones_like(near.backward))
     votes = by_votes(near, source, target, task.source.ids, task.target.ids)
-    proposed = united(votes, by_means(task, source, target).cut(PROPOSED))
+    proposed = unite(votes, by_means(task, source, target).cut(PROPOSED))
     return proposed, PassageScores(source, target, near.forward, near.backward)
 
 
@@ -73,7 +73,7 @@ def by_votes(
     return rank(pairs // m, pairs % m, votes, n, PROPOSED, hashes(ids[0]), hashes(ids[1]))
 
 
-def united(first: Candidates, second: Candidates) -> Int64Array:
+def unite(first: Candidates, second: Candidates) -> Int64Array:
     """Return the union of both lists of targets: int64 [n, k], −1 if there are fewer."""
     new = (second.targets[:, :, None] != first.targets[:, None, :]).all(axis=2)
     return np.concatenate((first.targets, np.where(new, second.targets, -1)), axis=1)

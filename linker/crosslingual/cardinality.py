@@ -13,7 +13,7 @@ from linker.crosslingual.ranking.auto import Solution
 from linker.crosslingual.scoring.assignment import one_to_one
 from linker.crosslingual.scoring.candidates import DECIMALS, Candidates, hashes, rank, tie_breaks
 from linker.crosslingual.task import Task
-from linker.scoring.ranking.described import aligned
+from linker.scoring.ranking.lists import align
 
 
 def cardinality_of(task: Task, method: str) -> Cardinality:
@@ -47,12 +47,12 @@ def chances(answer: Solution, cardinality: Cardinality) -> Float64Array:
     if not lists_several(cardinality):
         return np.asarray(answer.probabilities[:, :-1])
     lists, ranker = answer.lists, answer.fitted.model.ranker
-    logits = ranker.logits(aligned(lists, ranker.names, ranker.centre))
+    logits = ranker.logits(align(lists, ranker.names, ranker.centre))
     alone = expit(logits[:, :-1] - logits[:, -1:])
     return np.asarray((1 - answer.probabilities[:, -1:]) * alone / alone.max(axis=1, keepdims=True))
 
 
-def linked(
+def choose_links(
     ranking: Candidates, cardinality: Cardinality, source: Pages, target: Pages
 ) -> tuple[Candidates, Float32Array]:
     """Return the candidates [n, k] that may be links, and the score of each page's first candidate, float32 [n]."""

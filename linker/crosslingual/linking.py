@@ -20,13 +20,13 @@ from linker.base.options import options as options_of
 from linker.corpora.reading import check_exists
 from linker.crosslingual.options import LEARN, LinkOptions, Options
 from linker.crosslingual.pages.pages import dictionary_of, split_languages
-from linker.crosslingual.ranking.saved import LinkModel, load
+from linker.crosslingual.ranking.model import LinkModel, load
 from linker.crosslingual.runs import (
     PROBABLE,
-    counted,
+    count,
     explanations_path,
     holds_files_beside,
-    linked,
+    link_and_write,
     run_of,
     write_metadata,
 )
@@ -64,7 +64,7 @@ class Links:
     @property
     def counts(self) -> dict[str, int]:
         """Numbers of texts: `linked` (more probably than not, if scores are probabilities) and `linked_any`."""
-        return counted((next(iter(of.values())) for of in self.run.values()), self.method)
+        return count((next(iter(of.values())) for of in self.run.values()), self.method)
 
     @property
     def summary(self) -> str:
@@ -117,7 +117,7 @@ def link_sides(
         if o.resume:
             raise InputError("`resume` continues a run across languages; leave it out")
         _warn_in_one_language(o)
-        return _together(source, target, pairs, o, path)
+        return _link_in_one_language(source, target, pairs, o, path)
     pages, others = source.pages, target.pages
     pivot_pages = side_of(Path(o.pivot), None, o.columns).pages if o.pivot else None
     rows = [(pages.position[one], others.position[other]) for one, other in pairs]
@@ -129,7 +129,7 @@ def link_sides(
         pivot_pages, through, o.encoder, o, model=_model(o.model),
     )  # fmt: skip
     _warn_of_unused(o)
-    result = linked(task, o.method, path, k=o.k, name=o.run_name, resume=o.resume)
+    result = link_and_write(task, o.method, path, k=o.k, name=o.run_name, resume=o.resume)
     about = {"languages": [source.code, target.code], **result.metadata}
     run = run_of(pages, others, result.candidates)
     find = result.passage if path is None or o.uncertain else None
@@ -138,7 +138,7 @@ def link_sides(
     return LinkOutcome(links, result.proposed, result.model)
 
 
-def _together(
+def _link_in_one_language(
     source: Side, target: Side, pairs: Pairs, options: LinkOptions, path: Path | None
 ) -> LinkOutcome:
     if options.explain and (path is None or not holds_files_beside(path)):
@@ -153,7 +153,7 @@ def _together(
         write_run(path, topics, options.run_name)
         write_metadata(path, {**links.metadata, **links.counts})
     if path and options.explain:
-        records = (_explained(id_, answer) for id_ in answer.none)
+        records = (_explanation(id_, answer) for id_ in answer.none)
         write_atomically(explanations_path(path), b"".join(orjson.dumps(r) + b"\n" for r in records))
     return LinkOutcome(links, answer.proposed)
 
@@ -167,7 +167,7 @@ def _decreasing(run: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, d
         yield id_, lower
 
 
-def _explained(id_: str, answer: Together) -> dict[str, Any]:
+def _explanation(id_: str, answer: Together) -> dict[str, Any]:
     of = answer.run.get(id_, {})
     record: dict[str, Any] = {
         "id": id_,
@@ -181,27 +181,27 @@ def _explained(id_: str, answer: Together) -> dict[str, Any]:
 
 def _warn_of_unused(options: LinkOptions) -> None:
     only = {option.name: option.about.only for option in options_of(LinkOptions)}
-    if unused := [name for name in _changed(options) if only[name] and options.method not in only[name]]:
-        logger.warning("the method %r does not use %s", options.method, _listed(unused))
+    if unused := [name for name in _changes(options) if only[name] and options.method not in only[name]]:
+        logger.warning("the method %r does not use %s", options.method, _join(unused))
 
 
 def _warn_in_one_language(options: LinkOptions) -> None:
     """Warn of options that have no effect on two collections in one language."""
-    used = {"min_probability", "precision", "explain", "seed", "links"}
+    used = {"min_probability", "precision", "expected_linked", "explain", "seed", "links"}
     scoring = {field.name for field in fields(Options)}
-    if unused := [name for name in _changed(options) if name in scoring - used]:
+    if unused := [name for name in _changes(options) if name in scoring - used]:
         logger.warning(
-            "both collections are in one language, so these options have no effect: %s", _listed(unused)
+            "both collections are in one language, so these options have no effect: %s", _join(unused)
         )
 
 
-def _changed(options: LinkOptions) -> list[str]:
+def _changes(options: LinkOptions) -> list[str]:
     return [
         option.name for option in options_of(LinkOptions) if getattr(options, option.name) != option.default
     ]
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 

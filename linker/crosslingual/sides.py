@@ -109,8 +109,8 @@ def _by_function_words(*sides: Counter[str]) -> bool | None:
     found = [{name: sum(side[w] for w in words) for name, words in LISTS.items()} for side in sides]
     common = max(LISTS, key=lambda name: sum(of[name] for of in found))
     for of in found:
-        own = max(of.values())
-        if own - of[common] >= CLEAR and of[common] <= FOREIGN * own:
+        most = max(of.values())
+        if most - of[common] >= CLEAR and of[common] <= FOREIGN * most:
             return False
     clear = (max(CLEAR, CLEAR_SHARE * side.total()) for side in sides)
     return all(of[common] >= least for of, least in zip(found, clear, strict=True)) or None
@@ -145,8 +145,10 @@ def links_between(
 ) -> list[tuple[str, str]]:
     """Return the known links whose ids are on both sides, without duplicates; the log says how many are left out.
 
-    `where`: their source. Raises InputError if no link is between these texts.
+    `where`: their source. Raises InputError if there are none between these texts.
     """
+    if not links:
+        raise InputError(f"{where}: no pair in it is judged relevant: fill in its verdicts")
     good = [(a, b) for a, b in links if a in source and b in target]
     if not good:
         raise InputError(f"{where}: none of its links is between these texts; do the ids agree?")
@@ -162,9 +164,9 @@ def judged_between(
     where: str | Path, judged: Mapping[tuple[str, str], bool], documents: Mapping[str, object]
 ) -> dict[tuple[str, str], bool]:
     """Return the judged pairs between ids of one corpus. Raises InputError if there are none; `where`: the source."""
-    here = {
-        pair: together for pair, together in judged.items() if pair[0] in documents and pair[1] in documents
-    }
-    if not here:
+    if not judged:
+        raise InputError(f"{where}: no pair in it is judged: fill in its verdicts")
+    pairs = {pair: same for pair, same in judged.items() if pair[0] in documents and pair[1] in documents}
+    if not pairs:
         raise InputError(f"{where}: none of its judged pairs is between these documents; do the ids agree?")
-    return here
+    return pairs

@@ -14,13 +14,13 @@ from linker.base.progress import bar
 from linker.corpora.dictionaries import Dictionary
 from linker.crosslingual.options import Options
 from linker.crosslingual.pages.pages import Pages
-from linker.crosslingual.ranking.saved import LinkModel
+from linker.crosslingual.ranking.model import LinkModel
 from linker.crosslingual.scoring.assignment import MARGIN_NEIGHBOURS
 from linker.crosslingual.scoring.candidates import DEPTH, Candidates, Neighbours, PagePairScorer, nearest
 from linker.crosslingual.scoring.checkpoint import Checkpoint, fingerprint
 from linker.crosslingual.sides import links_between
 from linker.engine.evidence import Span
-from linker.scoring.ranking.calibrated import Calibrated
+from linker.scoring.ranking.calibrated_ranker import CalibratedRanker
 
 V = TypeVar("V")
 NO_LINKS = np.empty((0, 2), np.int64)
@@ -44,7 +44,7 @@ class Task:
     encoder: str | None = None
     options: Options = field(default_factory=Options)
     checkpoint: Checkpoint | None = None
-    rankers: Mapping[str, Calibrated] | None = None
+    rankers: Mapping[str, CalibratedRanker] | None = None
     model: LinkModel | None = None
 
     def fingerprint(self, method: str) -> str:
@@ -52,7 +52,7 @@ class Task:
         entries = [f"{a}\t{b}" for dictionary in self.dictionaries for a, b in dictionary.pairs]
         links = (self.train.tolist(), self.pivot_links.tolist())
         model = self.model.fingerprint if self.model else ""
-        words = (method, repr(self.options.recorded()), repr(links), str(self.encoder), model, *entries)
+        words = (method, repr(self.options.record()), repr(links), str(self.encoder), model, *entries)
         return fingerprint(self.source, self.target, *([self.pivot] if self.pivot else []), *words)
 
     def nearest(self, scorer: PagePairScorer) -> Neighbours:
@@ -89,7 +89,7 @@ class LinkingResult:
 Method = Callable[[Task], LinkingResult]
 
 
-def encoded(task: Task, name: str, encode: Callable[..., V]) -> tuple[V, V]:
+def encode_both(task: Task, name: str, encode: Callable[..., V]) -> tuple[V, V]:
     """Return the source and the target pages as vectors, made by `encode` with the encoder `name`."""
     from linker.encoders.loading import load_encoder
 

@@ -81,17 +81,17 @@ def link_together(
     left = [id_ for id_ in source.documents if id_ not in linked]
     if not left:
         raise InputError("the known links cover every text: none is left to link")
-    with indexed(target, source, wishes.encoder) as engine:
+    with open_index(target, source, wishes.encoder) as engine:
         share = wishes.expected_linked
         ranking = engine.collection.ranking()
         lists, known, about = candidate_lists(engine, source, left, links, wishes.seed, share, ranking)
         decision = decide(lists, known, KINDS[wishes.links], wishes.seed, share)
-        found = _result(engine, source, target, left, lists, decision, about, wishes, ranking.rows.ids)
-        return replace(found, evidence=_evidence(engine, source, found.proposed)) if explained else found
+        answer = _result(engine, source, target, left, lists, decision, about, wishes, ranking.rows.ids)
+        return replace(answer, evidence=_evidence(engine, source, answer.proposed)) if explained else answer
 
 
 @contextlib.contextmanager
-def indexed(target: Side, source: Side, encoder: str | None) -> Iterator[Engine]:
+def open_index(target: Side, source: Side, encoder: str | None) -> Iterator[Engine]:
     """Yield the target's index; without one, build it in a temporary directory."""
     if target.engine is not None:
         if encoder and not target.engine.collection.manifest.embeds:
@@ -131,43 +131,43 @@ def candidate_lists(
         ranker = pooled.load()
     ranking = ranking or engine.collection.ranking()
     documents = ranking.rows.locate([other for _, other in links])
-    place = {id_: number for number, id_ in enumerate(linked)}
-    pairs = np.stack([np.array([place[one] for one, _ in links], np.int64), documents], axis=1)
+    position = {id_: number for number, id_ in enumerate(linked)}
+    pairs = np.stack([np.array([position[one] for one, _ in links], np.int64), documents], axis=1)
     settings = ranker.pool if ranker else deep_enough(ranking, texts[: len(linked)], pairs, SETTINGS)
-    pool = _gathered(Gatherer(engine.collection, settings, embed, ranking), texts)
+    pool = _gather(Gatherer(engine.collection, settings, embed, ranking), texts)
     split = len(linked)
     relevant = relevant_of(pool.rows[:split], pairs)
     training: Training | None = None
     if ranker is None:
-        training = _trained(pool.part(slice(split)), relevant, engine, settings, seed)
+        training = _train(pool.part(slice(split)), relevant, engine, settings, seed)
         ranker = training.ranker if training else pooled.load()
         if training is None:  # too few links, or no LightGBM
-            pool = _gathered(Gatherer(engine.collection, ranker.pool, embed, ranking), texts)
+            pool = _gather(Gatherer(engine.collection, ranker.pool, embed, ranking), texts)
             relevant = relevant_of(pool.rows[:split], pairs)
     about: dict[str, Any] = {
         "ranker": ranker.fingerprint or "trained on the known links",
         "candidates": int(pool.rows.shape[1]),
     }
-    lists = _scored(ranker, pool.part(slice(split, None)))
+    lists = _score(ranker, pool.part(slice(split, None)))
     if split < FEWEST_HELD:
-        about |= _share_said(expected or ranker.calibration.share(lists.none), expected)
+        about |= _share_record(expected or ranker.calibration.share(lists.none), expected)
         lists = replace(lists, none=ranker.calibration.together(lists.none, expected))
     if not split:
         return lists, None, about
     some = pool.part(slice(split))
-    held, absent = (training.held, training.absent) if training else (None, None)
-    ways = _scored(ranker, some, held), _scored(ranker, some.without(relevant), absent)
+    scores, absent = (training.held, training.absent) if training else (None, None)
+    ways = _score(ranker, some, scores), _score(ranker, some.without(relevant), absent)
     return lists, Known(ways[0], relevant, pairs, ways[1]), about
 
 
-def _gathered(gatherer: Gatherer, texts: Sequence[str]) -> Pool:
-    from linker.scoring.ranking.learning import gathered
+def _gather(gatherer: Gatherer, texts: Sequence[str]) -> Pool:
+    from linker.scoring.ranking.learning import gather_batches
 
     with bar(len(texts), "finding candidates", "texts") as meter:
-        return gathered(gatherer, texts, lambda _: meter.update(min(BATCH, len(texts) - meter.n)))
+        return gather_batches(gatherer, texts, lambda _: meter.update(min(BATCH, len(texts) - meter.n)))
 
 
-def _trained(
+def _train(
     pool: Pool, relevant: BoolArray, engine: Engine, settings: PoolSettings, seed: int
 ) -> Training | None:
     """Return a ranker trained on known links with its scores out of fold, None if they are too few."""
@@ -191,7 +191,7 @@ def _trained(
     return training
 
 
-def _scored(ranker: Ranker, pool: Pool, held: Float64Array | None = None) -> Lists:
+def _score(ranker: Ranker, pool: Pool, held: Float64Array | None = None) -> Lists:
     """Return the lists of a pool, scored by a ranker; `held`: scores of rankers that were not trained on its texts."""
     scores = ranker.scores(pool) if held is None else held
     finite = np.where(pool.valid, scores, 0)
@@ -214,7 +214,7 @@ def _result(
     wishes: LinkOptions,
     ids: Sequence[str],
 ) -> Together:
-    candidates = ranked(lists, decision, left, ids)
+    candidates = rank(lists, decision, left, ids)
     threshold, promised = least_probability(
         wishes.min_probability, wishes.precision, (decision.held, decision.right)
     )
@@ -241,11 +241,11 @@ def _result(
         **about,
         "min_probability": wishes.min_probability,
         **promised,
-        **_share_said(decision.share, wishes.expected_linked),
+        **_share_record(decision.share, wishes.expected_linked),
         "transductive": choice.kind != "none",
         "no_link": [id_ for id_ in left if id_ not in run],
     }
-    logger.info("%s", _said(decision))
+    logger.info("%s", _summary(decision))
     return Together(
         run,
         {id_: float(p) for id_, p in zip(left, decision.none.tolist(), strict=True)},
@@ -255,13 +255,13 @@ def _result(
     )
 
 
-def _share_said(share: float | None, expected: float | None) -> dict[str, Any]:
+def _share_record(share: float | None, expected: float | None) -> dict[str, Any]:
     if share is None:
         return {}
     return {"linked_share": {"estimated" if expected is None else "expected": round(share, 4)}}
 
 
-def ranked(lists: Lists, decision: Decision, left: Sequence[str], ids: Sequence[str]) -> Candidates:
+def rank(lists: Lists, decision: Decision, left: Sequence[str], ids: Sequence[str]) -> Candidates:
     """Return the candidates by P(link), ties in the ranker's order; one-to-one competition then assigns rank 1."""
     order = np.lexsort((-lists.scores, -decision.links), axis=1)
     rows = np.take_along_axis(lists.documents, order, 1)
@@ -270,7 +270,7 @@ def ranked(lists: Lists, decision: Decision, left: Sequence[str], ids: Sequence[
     return one_to_one(ranking, left, ids)[0] if decision.choice.kind == "one-to-one" else ranking
 
 
-def _said(decision: Decision) -> str:
+def _summary(decision: Decision) -> str:
     choice = decision.choice
     leads = "; ".join(
         f"{kind} {lead:+.4f} [{low:+.4f}, {high:+.4f}]" for kind, (lead, low, high) in choice.leads.items()

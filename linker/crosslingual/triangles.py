@@ -74,7 +74,7 @@ def network(runs: Iterable[tuple[Pair, Scores]], known: Iterable[tuple[Pair, Sco
     )
 
 
-def triangulated(given: Network) -> Network:
+def add_paths(given: Network) -> Network:
     """Return the network with each pair's links joined with the paths through every third language.
 
     Pairs that were never linked are composed. All paths use the links as given, so nothing is counted twice.
@@ -82,7 +82,7 @@ def triangulated(given: Network) -> Network:
     links = {}
     for source, target in combinations(given.ids, 2):
         pair = (target, source) if (target, source) in given.links else (source, target)
-        forward, backward = _joined(given, *pair), _joined(given, *pair[::-1])
+        forward, backward = _join(given, *pair), _join(given, *pair[::-1])
         if forward is not None and backward is not None:
             # A link has to hold in both directions.
             both = sp.csr_array(forward.minimum(sp.csr_array(backward.T)))
@@ -142,19 +142,19 @@ def masses(probabilities: sp.csr_array) -> sp.csr_array:
     return matrix
 
 
-def combined(first: sp.csr_array, second: sp.csr_array) -> sp.csr_array:
+def combine(first: sp.csr_array, second: sp.csr_array) -> sp.csr_array:
     """Return two mass functions joined by Dempster's rule: [n, m], row sums below 1, like the arguments'.
 
     m(b) ∝ p(b) q(b) + p(b) (1 − Σq) + (1 − Σp) q(b), divided by one minus the mass of pairs that contradict each other.
     """
     p, q = (np.asarray(m.sum(axis=1), np.float64).ravel() for m in (first, second))
     agreeing = sp.csr_array(first.multiply(second))
-    both = agreeing + _scaled(first, 1 - q) + _scaled(second, 1 - p)
+    both = agreeing + _scale(first, 1 - q) + _scale(second, 1 - p)
     conflict = p * q - np.asarray(agreeing.sum(axis=1), np.float64).ravel()
-    return _scaled(sp.csr_array(both), 1 / (1 - conflict))
+    return _scale(sp.csr_array(both), 1 / (1 - conflict))
 
 
-def _joined(given: Network, source: str, target: str) -> sp.csr_array | None:
+def _join(given: Network, source: str, target: str) -> sp.csr_array | None:
     """Return the direct links of two languages joined with paths via third languages: masses by page, [n, m]."""
     direct = given.between(source, target)
     evidence = [] if direct is None else [masses(direct)]
@@ -167,11 +167,11 @@ def _joined(given: Network, source: str, target: str) -> sp.csr_array | None:
         return None
     joined = evidence[0]
     for more in evidence[1:]:
-        joined = combined(joined, more)
+        joined = combine(joined, more)
     return joined
 
 
-def _scaled(matrix: sp.csr_array, factors: Float64Array) -> sp.csr_array:
+def _scale(matrix: sp.csr_array, factors: Float64Array) -> sp.csr_array:
     data = matrix.data * np.repeat(factors, np.diff(matrix.indptr))
     return sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 

@@ -20,11 +20,11 @@ from linker.engine.grouping import ALIKE
 from linker.engine.groups import Groups
 from linker.scoring.groups.clustering import THRESHOLD
 from linker.scoring.groups.copies import leaders
-from linker.scoring.groups.dates import date_field, near_in_time, places, stated
-from linker.scoring.groups.evidence import Findings, PairEvidence, joined, weights
+from linker.scoring.groups.dates import date_field, fill_from_texts, near_in_time, places
+from linker.scoring.groups.default_model import SHIPPED
+from linker.scoring.groups.evidence import Findings, PairEvidence, join_findings, weights
 from linker.scoring.groups.finding import AGAIN, Finder
-from linker.scoring.groups.following import Change, changes, followed
-from linker.scoring.groups.shipped import SHIPPED
+from linker.scoring.groups.following import Change, changes, continue_numbers
 from linker.scoring.groups.stories import stories_of
 from linker.scoring.ranking.candidates import document_day
 
@@ -64,7 +64,7 @@ class Arriving:
         self._rows = rows
         self._dates = np.array([self._date(d) for d in documents])
         self._order = places(self._ids, self._dates)
-        self._stated = stated(self._texts, self._dates)
+        self._stated = fill_from_texts(self._texts, self._dates)
         self._finder = Finder(self._index.collection, rows, self._texts)
         self._findings = _FindingsIndex(findings, len(documents))
         self._number: dict[str, int] = {}
@@ -118,7 +118,7 @@ class Arriving:
         self._texts += texts
         self._rows = np.concatenate([self._rows, rows])
         self._dates = np.concatenate([self._dates, dates])
-        self._stated = np.concatenate([self._stated, stated(texts, dates)])
+        self._stated = np.concatenate([self._stated, fill_from_texts(texts, dates)])
         self._finder.extend(rows, texts)
         return np.arange(first, len(self._ids))
 
@@ -142,7 +142,7 @@ class Arriving:
         local = np.array(sorted(every, key=self._order.__getitem__), np.int64)
         order = np.argsort(local)
         one, other = (order[np.searchsorted(local[order], end)] for end in (found.one, found.other))
-        evidence = joined(
+        evidence = join_findings(
             Findings(one, other, found.values, found.last),
             weights(self._index.collection.forward, self._rows[local]),
             self._stated[local],
@@ -162,7 +162,7 @@ class Arriving:
             labels = stories_of(evidence, p, leader).labels.tolist()
         after = {self._ids[i]: labels[at] for at, i in enumerate(local.tolist()) if i in inside}
         before = {id_: self._number[id_] for id_ in after if id_ in self._number}
-        number = followed(before, after, self._following)
+        number = continue_numbers(before, after, self._following)
         now: dict[int, list[str]] = {}
         for id_, label in after.items():
             now.setdefault(number[label], []).append(id_)

@@ -17,13 +17,13 @@ from linker.base.progress import bar
 from linker.engine.groups import Groups, build_groups
 from linker.scoring.groups.asking import Stratum, recall, strata
 from linker.scoring.groups.copies import leaders
-from linker.scoring.groups.dates import days_of, near_in_time, places, stated
+from linker.scoring.groups.dates import days_of, fill_from_texts, near_in_time, places
+from linker.scoring.groups.default_model import SHIPPED
 from linker.scoring.groups.evidence import PairEvidence
 from linker.scoring.groups.finding import gather, origin
-from linker.scoring.groups.judged import Judged, judged_of
-from linker.scoring.groups.kept import LastGrouping
+from linker.scoring.groups.judgements import JudgedPairs, judged_pairs_of
 from linker.scoring.groups.languages import language_of
-from linker.scoring.groups.shipped import SHIPPED
+from linker.scoring.groups.last_grouping import LastGrouping
 from linker.scoring.groups.stories import stories_of
 from linker.scoring.probability.promise import Promise, promise
 
@@ -47,16 +47,16 @@ def group(
     order, dates = _ordered(corpus)
     documents, rows = [corpus[i] for i in order.tolist()], rows[order]
     numbers = {d.id: i for i, d in enumerate(documents)}
-    known = judged_of(judged or {}, numbers, halved=precision is not None, seed=seed)
+    known = judged_pairs_of(judged or {}, numbers, halved=precision is not None, seed=seed)
     if precision is not None and not len(known):
         raise InputError("`precision` has to be tested on judged pairs: pass them with `train`")
     ids, texts = [d.id for d in documents], [d.full_text for d in documents]
     conditions = origin(collection) if kept else ""
-    known_pairs = kept.known(ids, conditions) if kept else None
+    known_pairs = kept.recall(ids, conditions) if kept else None
     new = int(known_pairs[1].sum()) if known_pairs else len(ids)
     with bar(new, "finding pairs", "documents") as meter:
         evidence, findings, queries = gather(
-            collection, rows, texts, stated(texts, dates), meter.update, known_pairs,
+            collection, rows, texts, fill_from_texts(texts, dates), meter.update, known_pairs,
             lambda i: _language(kept, ids[i], texts[i]),
         )  # fmt: skip
     if kept:
@@ -94,22 +94,22 @@ def _language(kept: LastGrouping | None, id_: str, text: str) -> str:
     return kept.language_of(id_, lambda: language_of(text)) if kept else language_of(text)
 
 
-def _probabilities(evidence: PairEvidence, known: Judged) -> tuple[Float64Array, int]:
+def _probabilities(evidence: PairEvidence, known: JudgedPairs) -> tuple[Float64Array, int]:
     """Return P(same story) of the pairs, float64 [m], and the number of judged pairs learned from."""
     at, same = known.labels(evidence.pairs)
-    model = SHIPPED.adapted(evidence)
+    model = SHIPPED.adapt(evidence)
     if len(at):
         judged = np.zeros(len(evidence.pairs), bool)
         judged[at] = True
         logger.info("P(same story) was also fitted to %s judged pairs", f"{len(at):,}")
-        model = model.learned(evidence.where(judged), same)
+        model = model.relearn(evidence.where(judged), same)
     return model.probabilities(evidence), len(at)
 
 
 def _recall(
     samples: Sequence[Stratum],
     judged: Mapping[tuple[str, str], bool],
-    known: Judged,
+    known: JudgedPairs,
     kept: BoolArray,
     lost: BoolArray,
 ) -> tuple[float, float, float] | None:

@@ -19,7 +19,7 @@ from linker.scoring.groups.asking import Stratum
 from linker.scoring.groups.copies import without_frame
 from linker.scoring.groups.dates import iso
 from linker.scoring.groups.evidence import PairEvidence
-from linker.scoring.groups.kept import LastGrouping
+from linker.scoring.groups.last_grouping import LastGrouping
 from linker.scoring.groups.stories import Stories
 from linker.scoring.probability.promise import Promise
 

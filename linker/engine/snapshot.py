@@ -163,21 +163,21 @@ class Snapshot(Generation):
         """Add P(link) of each hit to an answer or, if it is not available, a note with the reason."""
         if not answer.ranker and not self.collection.manifest.search.get("calibration"):
             return answer
-        from linker.scoring.probability.answering import of_ranker, refused
+        from linker.scoring.probability.answering import of_ranker, refuse
 
         if answer.ranker:
             return of_ranker(answer)
         try:
-            return self.calibrated().told(answer, texts, where)
+            return self.calibrated().with_probabilities(answer, texts, where)
         except InputError as e:
-            return refused(answer, e)
+            return refuse(answer, e)
 
     def probabilities(
         self, texts: Sequence[str], answer: Answer, where: Filter | None = None
     ) -> list[Float64Array]:
         """Return P(link) of each hit, one array per text; NaN if unknown. Raises the errors of `calibrated`."""
         if answer.probabilities is None:
-            answer = self.calibrated().told(answer, texts, where)
+            answer = self.calibrated().with_probabilities(answer, texts, where)
         if answer.probabilities is None:
             raise BackendUnavailableError(answer.notes[-1])
         return list(answer.probabilities)
@@ -198,7 +198,7 @@ class Snapshot(Generation):
             return self._probabilities
 
     def _rank(self, texts: Sequence[str], k: int, where: Filter | None, ranker: Ranker) -> Answer:
-        from linker.scoring.ranking.searching import followed
+        from linker.scoring.ranking.searching import fill_up
 
         check_k(k)
         try:
@@ -211,7 +211,7 @@ class Snapshot(Generation):
             return dataclasses.replace(first, degraded=reason)
         if all(len(hits) >= k for hits in answer.hits):
             return answer
-        return followed(answer, self._ask(texts, k, where), k)
+        return fill_up(answer, self._ask(texts, k, where), k)
 
     def _ask(
         self,

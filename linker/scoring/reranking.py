@@ -52,7 +52,7 @@ def rerank(
     contents = {id_: document(id_).full_text for hits in answer.hits for id_ in hits.ids}
     pairs = [(text, contents[id_]) for text, hits in zip(texts, answer.hits, strict=True) for id_ in hits.ids]
     scores = iter(np.split(reranker.score(pairs), np.cumsum([len(h) for h in answer.hits])[:-1]))
-    second = [_ordered(hits.ids, next(scores)) for hits in answer.hits]
+    second = [_sort(hits.ids, next(scores)) for hits in answer.hits]
     if weight < 1:
         fusion = Fusion("zscore", (1 - weight, weight))
         second = fuse_hits([answer.hits, second], fusion, k)
@@ -84,6 +84,6 @@ def load_reranker(folder: str | Path) -> Reranker | Ranker:
     return load(Path(folder))
 
 
-def _ordered(ids: tuple[str, ...], scores: ScoreArray) -> Hits:
+def _sort(ids: tuple[str, ...], scores: ScoreArray) -> Hits:
     order = np.argsort(-scores, kind="stable")
     return Hits(tuple(ids[i] for i in order.tolist()), scores[order])

@@ -9,7 +9,7 @@ import pytest
 from indexes.dtypes import Int64Array
 from linker.base.errors import InputError
 from linker.corpora.dictionaries import Dictionary
-from linker.crosslingual.cardinality import linked
+from linker.crosslingual.cardinality import choose_links
 from linker.crosslingual.methods import link
 from linker.crosslingual.options import Options
 from linker.crosslingual.pages.languages import language
@@ -18,7 +18,7 @@ from linker.crosslingual.ranking.learning import once_per_target
 from linker.crosslingual.scoring.candidates import Candidates
 from linker.crosslingual.task import Task
 from linker.scoring.probability.competition import ANY, compete, softmax
-from linker.scoring.ranking.described import Described
+from linker.scoring.ranking.lists import CandidateLists
 from tests.crosslingual.synthetic import Twin, twin
 from tests.crosslingual.tiny import numbered
 
@@ -99,7 +99,7 @@ def test_a_page_lists_all_its_targets(several: Task, base: Twin) -> None:
 def test_a_page_is_listed_once_per_target() -> None:
     """Page 7 has the targets 3 and 5, page 8 the target 4, page 9 no target in its list."""
     targets = np.array([[3, 1, 5, 2], [0, 4, 1, 2], [0, 1, 2, 3]])
-    lists = Described(np.array([7, 8, 9]), targets, targets[:, :, None].astype(np.float32), ("id",))
+    lists = CandidateLists(np.array([7, 8, 9]), targets, targets[:, :, None].astype(np.float32), ("id",))
     without = replace(lists, targets=targets + 10)
     links = np.array([[7, 3], [7, 5], [8, 4], [9, 9]])
     fold = once_per_target(lists, without, links)
@@ -125,10 +125,10 @@ def pages(n: int, prefix: str) -> Pages:
 def test_a_target_stays_with_its_best_page_unless_it_may_be_shared() -> None:
     ranking = candidates([[0, 1], [0, -1]], [[0.6, 0.3], [0.8, -np.inf]])
     ours, theirs = pages(2, "s"), pages(2, "t")
-    assert linked(ranking, "one-to-many", ours, theirs)[0].targets.tolist() == [[1, -1], [0, -1]]
-    assert linked(ranking, "many-to-many", ours, theirs)[0].targets[:, 0].tolist() == [0, 0]
-    assert linked(ranking, "one-to-one", ours, theirs)[0].targets.tolist() == [[1, 0], [0, -1]]
-    assert linked(ranking, "many-to-one", ours, theirs)[0].targets.tolist() == [[0, 1], [0, -1]]
+    assert choose_links(ranking, "one-to-many", ours, theirs)[0].targets.tolist() == [[1, -1], [0, -1]]
+    assert choose_links(ranking, "many-to-many", ours, theirs)[0].targets[:, 0].tolist() == [0, 0]
+    assert choose_links(ranking, "one-to-one", ours, theirs)[0].targets.tolist() == [[1, 0], [0, -1]]
+    assert choose_links(ranking, "many-to-one", ours, theirs)[0].targets.tolist() == [[0, 1], [0, -1]]
 
 
 def test_without_competition_probabilities_are_the_softmax() -> None:

@@ -15,7 +15,7 @@ from linker.base.errors import InputError, UsageError
 from linker.cli.commands import linking as commands
 from linker.crosslingual.methods import METHODS
 from linker.crosslingual.options import LinkOptions, Method
-from linker.crosslingual.runs import linked
+from linker.crosslingual.runs import link_and_write
 from linker.crosslingual.scoring.dense import chunks, encode_pages
 from linker.crosslingual.task import Task, read_links
 from linker.papers.bucc.prepare import prepare
@@ -183,9 +183,9 @@ def test_pages_without_words_get_no_line(tmp_path: Path) -> None:
     )
     for method in ("hapax",):
         run = tmp_path / method
-        linked(Task(source, target), method, run, k=5, name="x")
+        link_and_write(Task(source, target), method, run, k=5, name="x")
         assert [line.split()[:3] for line in run.read_text().splitlines()] == [["s0", "Q0", "t0"]]
-    linked(Task(numbered(["?"], "s"), target), "hapax", tmp_path / "none", k=5, name="x")
+    link_and_write(Task(numbered(["?"], "s"), target), "hapax", tmp_path / "none", k=5, name="x")
     assert (tmp_path / "none").read_text() == ""
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from linker import triangulate
 from linker.base.errors import InputError
-from linker.crosslingual.triangles import EDGE, clusters, combined, masses, network, triangulated
+from linker.crosslingual.triangles import EDGE, add_paths, clusters, combine, masses, network
 from tests.helpers import linker
 
 DE_EN, FR_EN, DE_FR = ("de", "en"), ("fr", "en"), ("de", "fr")
@@ -38,12 +38,12 @@ MASSES = st.lists(st.floats(0, 0.3), min_size=3, max_size=3)
 @settings(max_examples=60, deadline=None)
 @given(MASSES, MASSES)
 def test_evidence_is_joined_by_dempsters_rule(p: list[float], q: list[float]) -> None:
-    found = combined(sp.csr_array(np.array([p])), sp.csr_array(np.array([q]))).toarray()[0]
+    found = combine(sp.csr_array(np.array([p])), sp.csr_array(np.array([q]))).toarray()[0]
     np.testing.assert_allclose(found, slow_dempster(p, q), atol=1e-12)
 
 
 def test_without_a_conflict_it_is_the_noisy_or() -> None:
-    found = combined(sp.csr_array(np.array([[0.6, 0]])), sp.csr_array(np.array([[0.9, 0]]))).toarray()
+    found = combine(sp.csr_array(np.array([[0.6, 0]])), sp.csr_array(np.array([[0.9, 0]]))).toarray()
     np.testing.assert_allclose(found, [[1 - 0.4 * 0.1, 0]])
 
 
@@ -59,7 +59,7 @@ def probability(found: object, pair: tuple[str, str], source: str, target: str) 
 
 
 def test_a_pair_that_was_never_linked_is_composed() -> None:
-    found = triangulated(
+    found = add_paths(
         network(
             [(DE_EN, {"d1": {"e1": 0.9}, "d2": {"e2": 0.5}}), (FR_EN, {"f1": {"e1": 0.8}, "f2": {"e9": 0.9}})]
         )
@@ -73,9 +73,9 @@ def test_a_pair_that_was_never_linked_is_composed() -> None:
 def test_agreement_raises_and_contradiction_lowers() -> None:
     """Direct d–f .6; English confirms it in the first case and points to another French page in the second."""
     direct = (DE_FR, {"d": {"f": 0.6}})
-    agree = triangulated(network([direct, (DE_EN, {"d": {"e": 0.9}}), (FR_EN, {"f": {"e": 0.9}})]))
+    agree = add_paths(network([direct, (DE_EN, {"d": {"e": 0.9}}), (FR_EN, {"f": {"e": 0.9}})]))
     assert probability(agree, DE_FR, "d", "f") == pytest.approx(1 - 0.4 * (1 - 0.81))
-    other = triangulated(
+    other = add_paths(
         network([direct, (DE_EN, {"d": {"e": 0.9}}), (FR_EN, {"g": {"e": 0.9}, "f": {"x": 0.1}})])
     )
     p, q = slow_dempster([0.6, 0], [0, 0.81])
@@ -86,7 +86,7 @@ def test_agreement_raises_and_contradiction_lowers() -> None:
 
 def test_a_link_has_to_hold_from_both_of_its_pages() -> None:
     """From d1, f has no rival; from f, d1 has, since d2 claims it as well."""
-    found = triangulated(network([(DE_FR, {"d1": {"f": 0.5}, "d2": {"f": 0.9}})]))
+    found = add_paths(network([(DE_FR, {"d1": {"f": 0.5}, "d2": {"f": 0.9}})]))
     assert probability(found, DE_FR, "d1", "f") == pytest.approx(0.1 - EDGE)
     assert probability(found, DE_FR, "d2", "f") == pytest.approx(0.9)
 
@@ -102,8 +102,8 @@ def test_known_links_are_certain_and_rule_others_out() -> None:
 
 
 def test_the_direction_of_a_run_does_not_matter() -> None:
-    one = triangulated(network([(DE_EN, {"d": {"e": 0.9}}), (FR_EN, {"f": {"e": 0.8}})]))
-    other = triangulated(network([(DE_EN, {"d": {"e": 0.9}}), (("en", "fr"), {"e": {"f": 0.8}})]))
+    one = add_paths(network([(DE_EN, {"d": {"e": 0.9}}), (FR_EN, {"f": {"e": 0.8}})]))
+    other = add_paths(network([(DE_EN, {"d": {"e": 0.9}}), (("en", "fr"), {"e": {"f": 0.8}})]))
     assert probability(one, DE_FR, "d", "f") == probability(other, DE_FR, "d", "f")
 
 
@@ -131,7 +131,7 @@ def test_clusters_and_probabilities_are_consistent_whatever_is_claimed(seed: int
     for pair in (DE_EN, FR_EN, DE_FR, ("tr", "en")):
         scores = {s: dict(zip(names[pair[1]][:4], rng.random(4), strict=True)) for s in names[pair[0]]}
         runs.append((pair, scores))
-    found = triangulated(network(runs))
+    found = add_paths(network(runs))
     for matrix in found.links.values():
         assert (matrix.data > 0).all()
         assert (np.asarray(matrix.sum(axis=1)) <= 1).all()

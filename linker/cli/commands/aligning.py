@@ -15,7 +15,7 @@ from linker.crosslingual.aligned.aligning import PageLink, align_pages, learn_wo
 from linker.crosslingual.aligned.units import Unit, unit_or_default
 from linker.crosslingual.aligned.vectors import ByEncoder, ByWords, Vectoriser
 from linker.crosslingual.aligned.writing import PassageWriter
-from linker.crosslingual.lexicon.orientation import oriented
+from linker.crosslingual.lexicon.orientation import orient
 from linker.crosslingual.options import AlignOptions
 from linker.crosslingual.pages.pages import Pages, dictionary_of, pages_of, split_languages
 from linker.crosslingual.runs import metadata_path
@@ -82,7 +82,7 @@ def _vectoriser(
     source: Pages, target: Pages, dictionary: Sequence[str | Path], encoder: str | None
 ) -> Vectoriser:
     if encoder is None:
-        read = (oriented(dictionary_of(path), source, target) for path in dictionary)
+        read = (orient(dictionary_of(path), source, target) for path in dictionary)
         return ByWords(source, target, tuple(pair for one in read for pair in one.pairs))
     from linker.encoders.loading import load_encoder
 

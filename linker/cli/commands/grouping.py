@@ -24,7 +24,7 @@ from linker.base.options import takes
 from linker.base.progress import listening
 from linker.cli.commands.arguments import judged_pairs, paths
 from linker.corpora import Columns
-from linker.crosslingual.regrouping import grouped
+from linker.crosslingual.regrouping import regroup
 from linker.crosslingual.runs import explanations_path
 from linker.crosslingual.sides import Side, side_of
 from linker.engine.arriving import Arriving
@@ -37,7 +37,7 @@ from linker.review.exporting.writing import PAIRS, write_pairs
 from linker.review.importing.readers import read_records
 from linker.review.interface import Judgement, Seed
 from linker.review.watching.arrivals import Appended
-from linker.scoring.groups.following import Change, changes, followed, replayed
+from linker.scoring.groups.following import Change, changes, continue_numbers, replay
 
 COLUMNS = ("id", "group", "probability", "near_copy_of", "title", "text", "passage", "offset")
 DRAWN = 300  # maximum number of pairs drawn for judging
@@ -136,7 +136,7 @@ def _group(
     with listening(o.progress):
         side = _corpus(files, o.columns, o.encoder)
         judged = judged_pairs(judged_files, side.documents)
-        groups, about, arriving = grouped(
+        groups, about, arriving = regroup(
             side, judged, encoder=o.encoder, days=o.days, precision=o.precision, seed=o.seed, with_passages=bool(out),
             next_to=out if o.update or o.follow else None, since=since, stays=o.follow,
         )  # fmt: skip
@@ -212,8 +212,10 @@ def _update(path: Path, groups: Groups, table: Mapping[str, int]) -> Groups:
     start, log = _fingerprint(path), _log_of(path)
     earlier = log.read_bytes() if log.exists() else b""
     earlier = earlier[: earlier.rfind(b"\n") + 1]  # a kill may have left the last line unfinished
-    before = replayed(table, _changes_since(start, log, earlier))
-    number = followed(before, {m.id: m.group for m in groups.members}, 1 + max(table.values(), default=0))
+    before = replay(table, _changes_since(start, log, earlier))
+    number = continue_numbers(
+        before, {m.id: m.group for m in groups.members}, 1 + max(table.values(), default=0)
+    )
     groups = groups.numbered(number)
     changed = list(changes(before, {m.id: m.group for m in groups.members}))
     write_atomically(log, earlier + _lines(start, changed))

@@ -17,7 +17,7 @@ from linker.crosslingual.lexicon.queries import is_source, store
 from linker.crosslingual.linking import LinkOutcome, Links, link_sides, sides_of
 from linker.crosslingual.options import LEARN, TABLES, LinkOptions
 from linker.crosslingual.pages.pages import dictionary_of
-from linker.crosslingual.ranking.saved import check_writable, save
+from linker.crosslingual.ranking.model import check_writable, save
 from linker.crosslingual.sides import UNKNOWN, Side, is_index
 from linker.engine.evidence import Span
 from linker.review.exporting.rows import ExportRow

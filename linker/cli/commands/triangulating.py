@@ -22,7 +22,7 @@ from linker.crosslingual.pages.pages import Pages, split_languages
 from linker.crosslingual.runs import metadata_path, run_of, write_links
 from linker.crosslingual.scoring.assignment import descending, promote
 from linker.crosslingual.scoring.candidates import Candidates, hashes, rank
-from linker.crosslingual.triangles import Counterparts, Network, Pair, clusters, network, triangulated
+from linker.crosslingual.triangles import Counterparts, Network, Pair, add_paths, clusters, network
 from linker.evaluation.reading.judgements import merged_qrels
 from linker.evaluation.reading.trec import read_run
 
@@ -56,7 +56,7 @@ def triangulate(options: TriangulateOptions) -> Triangles:
     if len(o.runs) + len(o.known) < 2:
         raise InputError("triangulation needs two pairs of languages or more: name several runs")
     direct = network(map(_run, o.runs), map(_known_links, o.known))
-    joint = triangulated(direct)
+    joint = add_paths(direct)
     groups = clusters(joint, o.min_probability)
     # The cluster of each page: (language, id) → language → id.
     partners = {page: cluster.pages for cluster in groups for page in cluster.pages.items()}

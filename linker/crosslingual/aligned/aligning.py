@@ -67,7 +67,7 @@ class PassageCosts:
             if a <= end - begin and b <= places.shape[1]:
                 x = slice(begin, end - a + 1)
                 first, last = places[:, : places.shape[1] - b + 1], places[:, b - 1 :]
-                product = _joined(cosines, a, b)
+                product = _sums(cosines, a, b)
                 product /= self.source.lengths[a - 1][x, None] * self.target.lengths[b - 1][first][:, None]
                 typical = self.source_distances[a - 1][x, None] + self.target_distances[b - 1][first][:, None]
                 # Rounded, because rounding errors would otherwise join two pairs of equal passages.
@@ -83,7 +83,7 @@ def _mean_distances(collection: PassageVectors, other: Float64Array) -> list[Flo
     return [1 - windows(products, a) / collection.lengths[a - 1] for a in range(1, MOST + 1)]
 
 
-def _joined(cosines: Float32Array, a: int, b: int) -> Float64Array:
+def _sums(cosines: Float32Array, a: int, b: int) -> Float64Array:
     """Return the sums of a × b neighbouring entries of the last two axes: float64 [..., n − a + 1, m − b + 1]."""
     n, m = cosines.shape[-2:]
     total = np.zeros((*cosines.shape[:-2], n - a + 1, m - b + 1))

@@ -47,10 +47,10 @@ def word_vectors(passages: sp.csr_array, size: int = SIZE, *, rarest: int = RARE
     often = np.bincount(passages.indices, minlength=passages.shape[1])
     words = np.flatnonzero(often >= rarest)
     words = np.sort(words[np.argsort(-often[words], kind="stable")][:MOST])
-    chosen = sp.csr_array(passages[:, words]).astype(np.float32)
-    together = sp.coo_array(chosen.T @ chosen)
-    apart = together.row != together.col
-    row, column, count = together.row[apart], together.col[apart], together.data[apart]
+    counts = sp.csr_array(passages[:, words]).astype(np.float32)
+    joint = sp.coo_array(counts.T @ counts)
+    distinct = joint.row != joint.col
+    row, column, count = joint.row[distinct], joint.col[distinct], joint.data[distinct]
     total = np.bincount(row, count, len(words))
     # Contexts are smoothed by the power .75: otherwise rare words have the highest information.
     context = total**0.75
@@ -72,7 +72,7 @@ def align(
     pairs: Int64Array,
     *,
     seed: int = 0,
-    advance: Callable[[int], object] = lambda done: None,
+    advance: Callable[[int], object] = lambda count: None,
 ) -> sp.csr_array:
     """Return the words that are each other's nearest neighbours after mapping: CSR [w source, w target] of CSLS + 2.
 
@@ -88,8 +88,8 @@ def align(
     start = pairs
     for keep in KEEP:
         for _ in range(ROUNDS):
-            left, right = procrustes(x[pairs[:, 0]], y[pairs[:, 1]])
-            found, strength = neighbours(x @ left, y @ right, keep, rng)
+            x_map, y_map = procrustes(x[pairs[:, 0]], y[pairs[:, 1]])
+            found, strength = neighbours(x @ x_map, y @ y_map, keep, rng)
             pairs = np.concatenate([start, found])
             advance(1)
     rows, columns = found.T
@@ -102,7 +102,7 @@ def agreement(
     pairs: Int64Array,
     *,
     seed: int = 0,
-    advance: Callable[[int], object] = lambda done: None,
+    advance: Callable[[int], object] = lambda count: None,
 ) -> float:
     """Return the share of held-out `pairs` (int64 [p, 2]) that a mapping learned from the other pairs recovers.
 
@@ -115,8 +115,8 @@ def agreement(
         return 0.0
     # A word that is spelt like a held-out one would give it away.
     rest = rest[~np.isin(pairs[rest, 0], pairs[held, 0]) & ~np.isin(pairs[rest, 1], pairs[held, 1])]
-    found = align(source, target, pairs[rest], seed=seed, advance=advance)
-    return float(np.mean([found[s, t] > 0 for s, t in pairs[held].tolist()]))
+    translations = align(source, target, pairs[rest], seed=seed, advance=advance)
+    return float(np.mean([translations[s, t] > 0 for s, t in pairs[held].tolist()]))
 
 
 def procrustes(x: Float32Array, y: Float32Array) -> tuple[Float32Array, Float32Array]:

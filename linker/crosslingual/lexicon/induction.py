@@ -45,7 +45,7 @@ def induce(source: sp.csr_array, target: sp.csr_array) -> sp.csr_array:
     n = source.shape[0]
     left, right = _usable(source, n), _usable(target, n)
     x, y = sp.csr_array(source[:, left]), sp.csr_array(target[:, right])
-    associated = _associated(x, y)
+    associated = _associations(x, y)
     pairs = compete(associated)
     chance, often = pairs_by_chance(_frequency(x), _frequency(y), n, fewest=MIN_TOGETHER)
     strong = pairs.strength >= threshold(pairs.strength, chance, often)
@@ -112,7 +112,7 @@ def _frequency(present: sp.csr_array) -> Int64Array:
     return np.bincount(present.indices, minlength=present.shape[1])
 
 
-def _associated(x: sp.csr_array, y: sp.csr_array) -> WordPairs:
+def _associations(x: sp.csr_array, y: sp.csr_array) -> WordPairs:
     """Return the pairs that co-occur in enough links, more often than independent words would, with G² ≥ 8."""
     n = x.shape[0]
     often_x, often_y = _frequency(x).astype(np.float64), _frequency(y).astype(np.float64)

@@ -42,7 +42,7 @@ class OrientationCounts:
         return fewer >= LEAST and fewer > MIXED * (self.as_given + self.turned)
 
 
-def oriented(dictionary: Dictionary, source: Pages, target: Pages) -> Dictionary:
+def orient(dictionary: Dictionary, source: Pages, target: Pages) -> Dictionary:
     """Return the dictionary with the words of the source's language first, reversed if necessary.
 
     The log reports it if the dictionary is reversed, or if none of its words is on the pages. Raises InputError for a

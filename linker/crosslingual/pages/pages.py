@@ -178,11 +178,14 @@ def read_documents(
         if isinstance(record, BadLine):
             skipped.append(record)
         elif record.id in documents:
-            raise InputError(f"{path}: the page id {record.id!r} occurs twice: ids must be unique")
+            remedy = ", or pass `make_ids`" if columns else ""
+            raise InputError(
+                f"{path}: the id {record.id!r} occurs twice: give each text an id of its own{remedy}"
+            )
         else:
             documents[record.id] = record
     if not documents:
-        raise InputError(f"{path}: no page could be read; the first reason: {skipped[0].reason}")
+        raise InputError(f"{path}: no text could be read; the first reason: {skipped[0].reason}")
     return documents, tuple(skipped)
 
 

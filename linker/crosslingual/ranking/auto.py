@@ -17,8 +17,8 @@ from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.folds import divisions_of, folds_of
 from linker.crosslingual.ranking.interface import Learned
 from linker.crosslingual.ranking.learning import list_size, out_of_fold
-from linker.scoring.ranking.described import Described, Fold
-from linker.scoring.ranking.fitting import FEWEST, Fitted, learn_ranker
+from linker.scoring.ranking.fitting import FEWEST, FittedRanker, learn_ranker
+from linker.scoring.ranking.lists import CandidateLists, Fold
 
 CROSS_FITS = 3
 NOTHING = np.empty((0, 2), np.int64)
@@ -32,9 +32,9 @@ class Solution:
     candidates, out of fold.
     """
 
-    lists: Described
+    lists: CandidateLists
     learned: Learned
-    fitted: Fitted
+    fitted: FittedRanker
     extra: Int64Array
     recall: float | None = None
 
@@ -61,7 +61,7 @@ def solve(
     *,
     seed: int = 0,
     expected: float | None = None,
-    advance: Callable[[int], object] = lambda done: None,
+    advance: Callable[[int], object] = lambda count: None,
 ) -> Solution:
     """Rank targets for every source page that is not in `links` (int64 [l, 2]), excluding the linked targets.
 
@@ -80,7 +80,7 @@ def relearn(
     unlinked: Int64Array,
     seed: int,
     expected: float | None = None,
-    advance: Callable[[int], object] = lambda done: None,
+    advance: Callable[[int], object] = lambda count: None,
 ) -> Solution:
     """Return the solution of the source rows `unlinked`, learned from `links` and from the pseudo-links `extra`."""
     taken = links[:, 1] if evidence.exclusive else links[:0, 1]
@@ -99,8 +99,8 @@ def relearn(
             advance=advance,
         )
     start = evidence.start("links" if len(links) else "pseudo-links" if len(extra) else "nothing")
-    found = np.concatenate([part.right >= 0 for part in parts]) if parts else None
-    recall = None if found is None else float(found.mean())
+    recalled = np.concatenate([part.right >= 0 for part in parts]) if parts else None
+    recall = None if recalled is None else float(recalled.mean())
     fitted = learn_ranker(lists, parts, start, expected, divisions)
     return Solution(lists, learned, fitted, extra, recall)
 
@@ -112,8 +112,8 @@ def describe_unlinked(
     unlinked: Int64Array,
     taken: Int64Array,
     seed: int = 0,
-    advance: Callable[[int], object] = lambda done: None,
-) -> tuple[Described, Learned]:
+    advance: Callable[[int], object] = lambda count: None,
+) -> tuple[CandidateLists, Learned]:
     """Describe the source rows `unlinked`, each without what was learned from its own pseudo-link in `extra`.
 
     The targets `taken` are not candidates. Returns the lists, and what is learned from `links` and all of `extra`.

@@ -26,7 +26,7 @@ from linker.crosslingual.scoring.products import Restrictable, Scores
 from linker.crosslingual.scoring.retrieval import Pass
 from linker.crosslingual.scoring.scores import cosine, coverage, one_way
 from linker.crosslingual.scoring.topics import fit_topics, jensen_shannon, sample_topics
-from linker.scoring.ranking.calibrated import Calibrated
+from linker.scoring.ranking.calibrated_ranker import CalibratedRanker
 
 CANDIDATES = 200
 TOPICS = 50
@@ -59,7 +59,7 @@ class CascadeEvidence(AllEvidence):
         nothing = np.empty(0, np.int64)
         return Graph(nothing, nothing, (len(self.source), len(self.target)))
 
-    def start(self, taught: Taught) -> Calibrated | None:
+    def start(self, taught: Taught) -> CalibratedRanker | None:
         """Return the saved ranker, if there is one; there is no pooled ranker for the cascade."""
         return self.begun
 
@@ -72,7 +72,7 @@ class CascadeEvidence(AllEvidence):
             "lsi": lambda: lsi,
             "words.idf": lambda: coverage(x, y, translations),
             "words.forward": lambda: one_way(x, y, translations),
-            "words.backward": lambda: one_way(y, x, sp.csr_array(translations.T)).swapped(),
+            "words.backward": lambda: one_way(y, x, sp.csr_array(translations.T)).transpose(),
             "words.cosine": lambda: cosine(x, y, translations),
         }
         source, target = self._topics(links).mixtures(x, y)

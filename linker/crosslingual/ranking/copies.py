@@ -15,8 +15,8 @@ import scipy.sparse as sp
 from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from linker.scoring.probability.competition import compete
 from linker.scoring.probability.verification import first_candidates
-from linker.scoring.ranking.described import Described, aligned
-from linker.scoring.ranking.fitting import Fitted
+from linker.scoring.ranking.fitting import FittedRanker
+from linker.scoring.ranking.lists import CandidateLists, align
 
 SAME = 0.8  # minimum Jaccard similarity between the words of near copies
 
@@ -30,7 +30,7 @@ class CopyGroup:
 
 
 def groups_of(
-    present: sp.csr_array, lists: Described, fitted: Fitted, linked: Int64Array
+    present: sp.csr_array, lists: CandidateLists, fitted: FittedRanker, linked: Int64Array
 ) -> dict[int, CopyGroup]:
     """Return the groups of the pages whose linked target has a near copy among their candidates, by source row.
 
@@ -56,7 +56,7 @@ def _members(present: sp.csr_array, targets: Int64Array, page: int) -> BoolArray
     return np.asarray(near_copies(present, page, targets) | (targets == page))
 
 
-def _together(lists: Described, fitted: Fitted, copies: Mapping[int, BoolArray]) -> Float64Array:
+def _together(lists: CandidateLists, fitted: FittedRanker, copies: Mapping[int, BoolArray]) -> Float64Array:
     """Return the probability that each group would have if it were a single candidate: [groups].
 
     Copies are each other's rivals, and a list whose first candidates hardly differ looks like one without the correct
@@ -64,7 +64,7 @@ def _together(lists: Described, fitted: Fitted, copies: Mapping[int, BoolArray])
     after competition. The result is 0 if a page outside the group is more probable.
     """
     model = fitted.model
-    features = aligned(lists, model.ranker.names)
+    features = align(lists, model.ranker.names)
     logits = model.ranker.logits(features)
     won = compete(logits, lists.targets)
     inside = np.zeros(len(copies), np.bool_)

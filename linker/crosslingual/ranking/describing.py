@@ -12,9 +12,9 @@ from linker.crosslingual.ranking.features import candidate_lists, with_pairs
 from linker.crosslingual.ranking.interface import Learned
 from linker.crosslingual.scoring.candidates import hashes
 from linker.crosslingual.scoring.graph import Graph
-from linker.crosslingual.scoring.retrieval import filled, retrieve
+from linker.crosslingual.scoring.retrieval import fill, retrieve
 from linker.crosslingual.scoring.stages import Arrays, digest
-from linker.scoring.ranking.described import Described
+from linker.scoring.ranking.lists import CandidateLists
 
 
 def describe(
@@ -24,10 +24,10 @@ def describe(
     competitors: Int64Array,
     taken: Sequence[Int64Array],
     size: int,
-    advance: Callable[[int], object] = lambda done: None,
+    advance: Callable[[int], object] = lambda count: None,
     retrieved: Graph | None = None,
-) -> list[Described]:
-    """Return `size` candidates of each source page in `rows`, with all features: one `Described` for each of `taken`.
+) -> list[CandidateLists]:
+    """Return `size` candidates of each source page in `rows`, with all features, for each of `taken`.
 
     `competitors`: other source rows that compete for the same targets; `taken`: arrays of targets to exclude, each with
     all the previous ones. All are int64. `retrieved`: pairs that learned scores retrieved for some of these pages;
@@ -39,16 +39,16 @@ def describe(
     def make() -> Arrays:
         arrays: dict[str, AnyArray] = {}
         graph = _graph(evidence, learned, (rows, competitors), free, size, retrieved)
-        for i, lists in enumerate(_described(evidence, learned, rows, graph, free, size)):
+        for i, lists in enumerate(_describe(evidence, learned, rows, graph, free, size)):
             arrays |= {f"targets{i}": lists.targets, f"features{i}": lists.features}
             arrays["names"] = np.array(lists.names)
         return arrays
 
-    kept = evidence.stages.remember(f"lists-{name}", make)
+    arrays = evidence.stages.remember(f"lists-{name}", make)
     advance(len(rows))
-    names = tuple(kept["names"].tolist())
+    names = tuple(arrays["names"].tolist())
     return [
-        Described(rows, kept[f"targets{i}"], kept[f"features{i}"], names, evidence.exclusive)
+        CandidateLists(rows, arrays[f"targets{i}"], arrays[f"features{i}"], names, evidence.exclusive)
         for i in range(len(taken))
     ]
 
@@ -72,18 +72,18 @@ def _graph(
     graph = retrieve_taught(evidence, learned, todo, free[0]) | evidence.shared
     graph = graph if retrieved is None else graph | retrieved
     graph = graph.only(_flags(everyone, graph.shape[0]), _flags(free[0], graph.shape[1]))
-    graph = filled(graph, everyone, free[-1], size, hashes(evidence.source.keys))
+    graph = fill(graph, everyone, free[-1], size, hashes(evidence.source.keys))
     return graph.around(_flags(rows, graph.shape[0]))
 
 
-def _described(
+def _describe(
     evidence: AllEvidence,
     learned: Learned,
     rows: Int64Array,
     graph: Graph,
     free: Sequence[Int64Array],
     size: int,
-) -> Iterator[Described]:
+) -> Iterator[CandidateLists]:
     values = {name: score.pairs(graph) for name, score in (evidence.fixed | learned.scores).items()}
     # Equal sums are ranked by a hash of the content, so that the input order has no effect.
     order = np.argsort(np.argsort(hashes(evidence.target.keys), kind="stable"))

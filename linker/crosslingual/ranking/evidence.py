@@ -19,7 +19,7 @@ from linker.crosslingual.pages.pages import Pages, Terms, count_terms
 from linker.crosslingual.pages.surface import letter_grams, mark_grams
 from linker.crosslingual.ranking.features import LIST
 from linker.crosslingual.ranking.interface import Learned
-from linker.crosslingual.ranking.knowledge import Knowledge, fingerprints, joined, latent_space, word_pairs
+from linker.crosslingual.ranking.knowledge import Knowledge, fingerprints, join, latent_space, word_pairs
 from linker.crosslingual.ranking.pooled import TaskSetting, Taught, rankers
 from linker.crosslingual.scoring.dense import fit_lsi
 from linker.crosslingual.scoring.graph import Graph
@@ -37,7 +37,7 @@ from linker.crosslingual.scoring.scores import (
 )
 from linker.crosslingual.scoring.sparse import ones
 from linker.crosslingual.scoring.stages import Stages
-from linker.scoring.ranking.calibrated import Calibrated
+from linker.scoring.ranking.calibrated_ranker import CalibratedRanker
 
 COMPONENTS = 300
 INDUCED_WEIGHT = 5.0  # weight of a word pair learned from links; dictionary pairs have weight 1
@@ -76,10 +76,10 @@ class AllEvidence:
     size: int = LIST
     stages: Stages = field(default_factory=Stages)
     layout: bool = True
-    rankers: Mapping[str, Calibrated] | None = None
+    rankers: Mapping[str, CalibratedRanker] | None = None
     exclusive: bool = True
     memory: Knowledge = field(default_factory=Knowledge)
-    begun: Calibrated | None = None
+    begun: CalibratedRanker | None = None
 
     @cached_property
     def target_language(self) -> Language:
@@ -181,7 +181,7 @@ class AllEvidence:
             passages_of(target, self.target_language.terms, self.target_terms),
         )
 
-    def start(self, taught: Taught) -> Calibrated | None:
+    def start(self, taught: Taught) -> CalibratedRanker | None:
         """Return the saved ranker, or else the pooled one for this kind of evidence and source of learned words."""
         if self.begun:
             return self.begun
@@ -219,7 +219,7 @@ class AllEvidence:
         if len(links) > 1:
             lsi = fit_lsi(self.weights[0][links[:, 0]], self.weights[1][links[:, 1]], COMPONENTS)
             spaces.append((lsi.fold_source(self.weights[0]), lsi.fold_target(self.weights[1])))
-        left, right = joined(spaces)
+        left, right = join(spaces)
         return WeightedProduct(left, right.T)
 
     def study(self, links: Int64Array, induced: sp.csr_array) -> Knowledge:

@@ -57,7 +57,7 @@ class Explainer:
     def matches(self, row: int, column: int, most: int = MOST) -> list[WordMatch]:
         """Return up to `most` matches of two pages, heaviest (by the smaller idf) first, each word once."""
         x, y = self.evidence.source_terms, self.evidence.target_terms
-        sources, targets, weights = self._matched(row, column)
+        sources, targets, weights = self._matches(row, column)
         first = self._forms(self.evidence.source.texts[row], self.evidence.split)
         second = self._forms(self.evidence.target.texts[column], self.evidence.target_language.terms)
         matches: list[WordMatch] = []
@@ -76,7 +76,7 @@ class Explainer:
 
     def passage(self, row: int, column: int) -> Span | None:
         """Return where the sentence of the target page that the source page is about begins and ends, or None."""
-        _, targets, found = self._matched(row, column)
+        _, targets, found = self._matches(row, column)
         weights: dict[str, float] = {}
         for term, weight in zip(targets.tolist(), found.tolist(), strict=True):
             word = self.evidence.target_terms.vocabulary[term]
@@ -87,7 +87,7 @@ class Explainer:
         length = np.array([len(of) for of in words])
         return heaviest(text, spans, [{*of} & weights.keys() for of in words], length, weights)
 
-    def _matched(self, row: int, column: int) -> tuple[AnyArray, AnyArray, Float32Array]:
+    def _matches(self, row: int, column: int) -> tuple[AnyArray, AnyArray, Float32Array]:
         """Return the words of both pages that match, by number, and the weight of each match, [m]."""
         left = self.evidence.source_terms.counts[[row]].indices
         right = self.evidence.target_terms.counts[[column]].indices

@@ -14,7 +14,7 @@ import numpy as np
 from indexes.cores import cores
 from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.scoring.graph import Graph, PairStatistics, column_statistics, row_statistics
-from linker.scoring.ranking.described import Described
+from linker.scoring.ranking.lists import CandidateLists
 
 LIST = 50  # candidates per page
 TINY = np.float32(1e-6)
@@ -30,7 +30,7 @@ def candidate_lists(
     choosing: Sequence[str],
     order: Int64Array,
     size: int = LIST,
-) -> Described:
+) -> CandidateLists:
     """Return the `size` best candidates of each source page in `rows` (int64 [n]), with features.
 
     `values`: the scores of the graph's pairs, float32 [pairs]. Each page in `rows` has at least `size` pairs in the
@@ -38,31 +38,31 @@ def candidate_lists(
     named in `choosing`, of the z-values of score and margin; equal sums by `order`, int64 [targets].
     """
     described = np.flatnonzero(np.isin(graph.rows, rows))
-    chosen = [name for name in choosing if name in values]
+    criteria = [name for name in choosing if name in values]
     # The other pages' features are not kept: a large task has many times more pairs than candidates.
     few = len(described) * FEWER <= len(graph)
-    kept: dict[str, tuple[Float32Array, ...]] = {}
+    parts_of: dict[str, tuple[Float32Array, ...]] = {}
 
     def choose(name: str) -> Float32Array:
         parts = _relative(graph, values[name])
         total = (parts[0] + _z(parts[-1], row_statistics(graph, parts[-1])))[described]
         if few:
-            kept[name] = tuple(part[described] for part in parts)
+            parts_of[name] = tuple(part[described] for part in parts)
         return total
 
     def describe(name: str) -> list[Float32Array]:
-        if name in kept:
-            return [part[best] for part in kept.pop(name)]
+        if name in parts_of:
+            return [part[best] for part in parts_of.pop(name)]
         return [part[described[best]] for part in _relative(graph, values[name])]
 
     with ThreadPoolExecutor(cores()) as pool:
-        total = sum(pool.map(choose, chosen), np.zeros(len(described), np.float32))
+        total = sum(pool.map(choose, criteria), np.zeros(len(described), np.float32))
         best = _best(graph.rows[described], total, order[graph.columns[described]], rows, size)
         columns = [part for parts in pool.map(describe, values) for part in parts]
     columns.append(total[best] - total[best[:, :1]])
     names = (*(f"{name}.{part}" for name in values for part in PARTS), "chosen.gap")
     targets = graph.columns[described[best]]
-    return Described(rows, targets, np.stack(columns, axis=2, dtype=np.float32), names)
+    return CandidateLists(rows, targets, np.stack(columns, axis=2, dtype=np.float32), names)
 
 
 def _z(values: Float32Array, row: PairStatistics) -> Float32Array:
@@ -90,7 +90,7 @@ def _best(
     return np.asarray(ranked[places], np.int64)
 
 
-def with_pairs(lists: Described, similar: Float32Array, names: Sequence[str]) -> Described:
+def with_pairs(lists: CandidateLists, similar: Float32Array, names: Sequence[str]) -> CandidateLists:
     """Return the lists with more features: scores `similar` [n, c, p], their z-values, and gaps to the best other."""
     mean, deviation = (
         similar.mean(axis=1, keepdims=True),

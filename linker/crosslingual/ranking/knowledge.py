@@ -74,7 +74,7 @@ class Knowledge:
 
     def has(self, links: Int64Array, source: Pages, target: Pages) -> BoolArray:
         """Return which of `links` (int64 [l, 2], rows of pages) were already learned from: bool [l]."""
-        return np.isin(_mixed(fingerprints(links, source, target)), _mixed(self.links))
+        return np.isin(_mix(fingerprints(links, source, target)), _mix(self.links))
 
     def taken(self, source: Pages, target: Pages) -> Int64Array:
         """Return the target pages that were linked to a page that is not among the source pages: int64 [t], rows."""
@@ -96,7 +96,7 @@ def fingerprints(links: Int64Array, source: Pages, target: Pages) -> Hashes:
     return np.stack([ours, theirs], axis=1)
 
 
-def _mixed(links: Hashes) -> Hashes:
+def _mix(links: Hashes) -> Hashes:
     return tie_breaks(links[:, 0], links[:, 1])
 
 
@@ -134,7 +134,7 @@ def onto(pages: Terms, terms: Sequence[str]) -> sp.csr_array:
     return sp.csr_array(pages.counts.astype(np.float32) @ select)
 
 
-def joined(vectors: Sequence[Vectors]) -> Vectors:
+def join(vectors: Sequence[Vectors]) -> Vectors:
     """Return vectors [n, k₁ + k₂ + …] whose dot products are the mean dot products over the spaces."""
     scale = np.float32(1 / np.sqrt(len(vectors)))
     left, right = (np.concatenate([pair[side] for pair in vectors], axis=1) * scale for side in (0, 1))

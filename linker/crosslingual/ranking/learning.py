@@ -13,7 +13,7 @@ from linker.crosslingual.ranking.describing import describe, free_targets, retri
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.folds import FOLDS, divisions_of, held_out
 from linker.crosslingual.ranking.interface import Learned
-from linker.scoring.ranking.described import Described, Fold
+from linker.scoring.ranking.lists import CandidateLists, Fold
 
 # Minimum pairs of pages at which the folds share the retrieval of competitors, the slowest step.
 ONCE = 1 << 27
@@ -30,7 +30,7 @@ def out_of_fold(
     folds: int = FOLDS,
     seed: int = 0,
     divisions: int = 1,
-    advance: Callable[[int], object] = lambda done: None,
+    advance: Callable[[int], object] = lambda count: None,
 ) -> list[Fold]:
     """Describe every linked page, with and without its target, as learned from the other folds' links and `extra`.
 
@@ -42,8 +42,8 @@ def out_of_fold(
     """
     parts = []
     size = list_size(evidence, links, folds, seed)
-    gone = links[:0, 1] if absent is None else absent
-    known = np.concatenate([links[:, 1], gone]) if evidence.exclusive else gone
+    absent = links[:0, 1] if absent is None else absent
+    known = np.concatenate([links[:, 1], absent]) if evidence.exclusive else absent
     if learned is None:
         learned = evidence.learn(links if extra is None else np.concatenate([links, extra]))
     # Learning from all links retrieves different competitors than a fold's links, so only large tasks do this.
@@ -56,16 +56,16 @@ def out_of_fold(
         rows = np.unique(links[held, 0])
         teachers = rest if extra is None else np.concatenate([rest, extra])
         taught, theirs = evidence.learn(teachers), links[held, 1]
-        others = np.concatenate([np.setdiff1d(rest[:, 1], theirs), gone]) if evidence.exclusive else gone
+        others = np.concatenate([np.setdiff1d(rest[:, 1], theirs), absent]) if evidence.exclusive else absent
         todo = rows if once else np.concatenate([rows, unlinked])
-        found = retrieved | retrieve_taught(evidence, taught, todo, free_targets(evidence, others))
+        pairs = retrieved | retrieve_taught(evidence, taught, todo, free_targets(evidence, others))
         away = np.concatenate([known, theirs])
-        lists, without = describe(evidence, taught, rows, unlinked, (others, away), size, advance, found)
+        lists, without = describe(evidence, taught, rows, unlinked, (others, away), size, advance, pairs)
         parts.append(once_per_target(lists, without, links[held]))
     return parts
 
 
-def once_per_target(lists: Described, without: Described, links: Int64Array) -> Fold:
+def once_per_target(lists: CandidateLists, without: CandidateLists, links: Int64Array) -> Fold:
     """Return a fold in which a page with several targets among `links` (int64 [l, 2]) has a list for each of them.
 
     In each list, the page's last other candidate replaces its further targets.
@@ -73,30 +73,30 @@ def once_per_target(lists: Described, without: Described, links: Int64Array) -> 
     gold: dict[int, set[int]] = {}
     for row, column in links.tolist():
         gold.setdefault(row, set()).add(column)
-    places, chosen, right = [], [], []
+    places, pages, right = [], [], []
     everywhere = np.arange(lists.targets.shape[1])
     for i, (row, targets) in enumerate(zip(lists.rows.tolist(), lists.targets, strict=True)):
         linked = np.flatnonzero(np.isin(targets, list(gold.get(row, ()))))
         others = np.setdiff1d(everywhere, linked)
         for place in linked.tolist() if len(others) else linked[:1].tolist():
-            kept = np.isin(everywhere, linked) & (everywhere != place) & (len(others) > 0)
-            places.append(np.where(kept, others[-1] if len(others) else 0, everywhere))
-            chosen.append(i)
+            replaced = np.isin(everywhere, linked) & (everywhere != place) & (len(others) > 0)
+            places.append(np.where(replaced, others[-1] if len(others) else 0, everywhere))
+            pages.append(i)
             right.append(place)
         if not len(linked):
             places.append(everywhere)
-            chosen.append(i)
+            pages.append(i)
             right.append(-1)
-    if len(chosen) == len(lists.rows):
+    if len(pages) == len(lists.rows):
         return Fold(lists, np.array(right, np.int64), without)
-    order, at = np.array(chosen, np.int64), np.stack(places)
+    order, at = np.array(pages, np.int64), np.stack(places)
     targets = np.take_along_axis(lists.targets[order], at, axis=1)
     features = np.take_along_axis(lists.features[order], at[:, :, None], axis=1)
     many = replace(lists, rows=lists.rows[order], targets=targets, features=features)
-    again = replace(
+    absent = replace(
         without, rows=without.rows[order], targets=without.targets[order], features=without.features[order]
     )
-    return Fold(many, np.array(right, np.int64), again)
+    return Fold(many, np.array(right, np.int64), absent)
 
 
 def list_size(evidence: AllEvidence, links: Int64Array, folds: int = FOLDS, seed: int = 0) -> int:

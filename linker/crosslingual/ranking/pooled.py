@@ -14,7 +14,7 @@ from importlib.resources import files
 from itertools import product
 from typing import Literal
 
-from linker.scoring.ranking.calibrated import Calibrated, from_json
+from linker.scoring.ranking.calibrated_ranker import CalibratedRanker, from_json
 
 Taught = Literal["nothing", "pseudo-links", "links"]
 TAUGHT: tuple[Taught, ...] = ("nothing", "pseudo-links", "links")
@@ -60,13 +60,13 @@ SETTINGS = tuple(
 
 
 @cache
-def rankers() -> Mapping[str, Calibrated]:
+def rankers() -> Mapping[str, CalibratedRanker]:
     """Return the package's rankers by the names of their settings."""
     text = files("linker.crosslingual.ranking").joinpath("pooled.json").read_text(encoding="utf-8")
     return all_from_json(json.loads(text))
 
 
-def all_from_json(values: Mapping[str, object]) -> Mapping[str, Calibrated]:
+def all_from_json(values: Mapping[str, object]) -> Mapping[str, CalibratedRanker]:
     """Return the rankers of pooled.json, or of another mapping like it, by name."""
     return {
         name: replace(from_json(value), elsewhere=True)

@@ -9,8 +9,8 @@ import numpy as np
 from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from linker.crosslingual.ranking.auto import Solution, relearn
 from linker.crosslingual.ranking.evidence import AllEvidence
-from linker.scoring.ranking.described import Described
 from linker.scoring.ranking.fitting import FEWEST
+from linker.scoring.ranking.lists import CandidateLists
 
 SURE = 0.7  # minimum probability of a link used in self-training; learning words tolerates a few wrong links
 ROUNDS = 3  # maximum rounds of self-training
@@ -72,7 +72,7 @@ def _clearly_better(after: Float64Array, before: Float64Array) -> bool:
     return bool(gain.mean() > ERRORS * gain.std() / np.sqrt(len(gain)))
 
 
-def retrieval(lists: Described, held_out: Int64Array) -> Float64Array:
+def retrieval(lists: CandidateLists, held_out: Int64Array) -> Float64Array:
     """Return the reciprocal ranks [e] of the targets of `held_out` (int64 [e, 2]) by a score learned from links.
 
     A target that is not among the candidates has 0; equal scores are in random order, so without the score the result

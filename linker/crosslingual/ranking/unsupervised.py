@@ -23,7 +23,7 @@ def aligned_words(
     *,
     least_agreement: float = AGREEMENT,
     seed: int = 0,
-    advance: Callable[[int], object] = lambda done: None,
+    advance: Callable[[int], object] = lambda count: None,
 ) -> tuple[tuple[Pair, ...], float]:
     """Return pairs of stems that translate each other, and the share of held-out identical words recovered.
 

@@ -50,7 +50,7 @@ class Candidates:
         """Return empty lists of `k` candidates for each of `n` sources."""
         return cls(np.full((n, k), -1, np.int64), np.full((n, k), -np.inf, np.float32))
 
-    def placed(self, n: int, rows: Int64Array, columns: Int64Array) -> Candidates:
+    def place(self, n: int, rows: Int64Array, columns: Int64Array) -> Candidates:
         """Return the candidates in the rows of `n` sources: row i becomes `rows[i]`, and target j `columns[j]`."""
         moved = Candidates.none(n, self.targets.shape[1])
         moved.targets[rows] = np.where(self.targets >= 0, columns[self.targets], -1)
@@ -157,7 +157,7 @@ def nearest(
     block: int = BLOCK,
     workers: int | None = None,
     checkpoint: Keeper | None = None,
-    advance: Callable[[int], object] = lambda done: None,
+    advance: Callable[[int], object] = lambda count: None,
 ) -> Neighbours:
     """Return the `depth` best targets of each source, and both mean scores with the `k` nearest, in one pass.
 

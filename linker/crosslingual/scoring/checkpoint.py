@@ -62,7 +62,7 @@ class Checkpoint:
                 progress.holders[:] = state["holders"]
                 progress.done = done
         except DAMAGE as e:
-            raise InputError(f"{self.path} is damaged ({e}): remove it to start again") from e
+            raise InputError(f"{self.path} is damaged: remove it to start again") from e
 
     def keep(self, progress: PassState) -> None:
         """Write the state atomically if the last write was long enough ago. Raises InputError if writing fails."""

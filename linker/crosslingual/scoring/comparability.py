@@ -45,10 +45,10 @@ def comparability(
     links = ones(relation)
     known_source, known_target = known or (_sums(links, 1) > 0, _sums(links, 0) > 0)
     w, v = (idf(source), idf(target)) if weighting == "idf" else (None, None)
-    x, y = _weighted(_restricted(source, known_source), w), _restricted(target, known_target)
+    x, y = _weigh(_restrict(source, known_source), w), _restrict(target, known_target)
     forward = SplitProduct.of(x, ones(target.present @ links.T.tocsr()))
-    backward = SplitProduct.of(_weighted(ones(source.present @ links), v), y)
-    return Blocks((forward, backward), _sums(x, 1), _sums(_weighted(y, v), 1))
+    backward = SplitProduct.of(_weigh(ones(source.present @ links), v), y)
+    return Blocks((forward, backward), _sums(x, 1), _sums(_weigh(y, v), 1))
 
 
 def translated_cosine(source: Terms, target: Terms, relation: csr_array) -> SplitProduct:
@@ -72,7 +72,7 @@ def _sums(matrix: csr_array, axis: int) -> Float32Array:
     return np.asarray(matrix.sum(axis=axis), np.float32).ravel()
 
 
-def _restricted(terms: Terms, known: BoolArray) -> csr_array:
+def _restrict(terms: Terms, known: BoolArray) -> csr_array:
     """Return the pages' 0/1 rows over terms, restricted to `known` terms (bool [v])."""
     present = terms.present.copy()
     present.data *= known.astype(np.float32)[present.indices]
@@ -80,5 +80,5 @@ def _restricted(terms: Terms, known: BoolArray) -> csr_array:
     return present
 
 
-def _weighted(matrix: csr_array, weights: Float32Array | None) -> csr_array:
+def _weigh(matrix: csr_array, weights: Float32Array | None) -> csr_array:
     return matrix if weights is None else scale_columns(matrix, weights)

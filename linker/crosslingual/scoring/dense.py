@@ -23,7 +23,7 @@ EXACT = 3000  # maximum linked pages whose full Gram matrix is decomposed
 
 
 def encode_pages(
-    encoder: Encoder, texts: Sequence[str], advance: Callable[[int], object] = lambda done: None
+    encoder: Encoder, texts: Sequence[str], advance: Callable[[int], object] = lambda count: None
 ) -> Float32Array:
     """Return the means of the pages' chunk vectors: float32 [n, dim], L2-normalised; zeros for an empty page."""
     vectors = np.zeros((len(texts), encoder.dim), np.float32)
@@ -39,10 +39,10 @@ def encode_pages(
 
 def chunks(text: str, size: int = CHUNK) -> list[str]:
     """Return the text in chunks of at most `size` letters, split at whitespace; a wide character counts as four."""
-    return packed((piece for word in text.split() for piece in _pieces(word, size)), size)
+    return pack((piece for word in text.split() for piece in _pieces(word, size)), size)
 
 
-def packed(pieces: Iterable[str], longest: int, shortest: float = math.inf) -> list[str]:
+def pack(pieces: Iterable[str], longest: int, shortest: float = math.inf) -> list[str]:
     """Join pieces by spaces, up to `longest` letters; a text of more than `shortest` letters is complete."""
     completed: list[str] = []
     current: list[str] = []

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from indexes.dtypes import Float32Array, Float64Array, Int64Array
 from linker.crosslingual.scoring.alignment import MOVES
-from linker.crosslingual.scoring.dense import chunks, packed
+from linker.crosslingual.scoring.dense import chunks, pack
 from linker.encoders.interface import Encoder
 
 LONGEST, SHORTEST = 300, 100  # Latin letters: longer lines are split, shorter ones joined
@@ -78,11 +78,11 @@ def extents(parts: Sequence[Sequence[str]]) -> Int64Array:
 
 def passages(text: str) -> list[str]:
     """Return a text's passages of 100 to 300 letters: whole lines where possible; wide characters count as four."""
-    return packed((piece for line in text.split("\n") for piece in chunks(line, LONGEST)), LONGEST, SHORTEST)
+    return pack((piece for line in text.split("\n") for piece in chunks(line, LONGEST)), LONGEST, SHORTEST)
 
 
 def encode_passages(
-    encoder: Encoder, texts: Sequence[str], advance: Callable[[int], object] = lambda done: None
+    encoder: Encoder, texts: Sequence[str], advance: Callable[[int], object] = lambda count: None
 ) -> PassageVectors:
     """Encode each passage once, batched by length; `advance` is called with the number of texts encoded."""
     parts = [passages(text) for text in texts]
@@ -90,7 +90,7 @@ def encode_passages(
 
 
 def encode_parts(
-    encoder: Encoder, parts: Sequence[Sequence[str]], advance: Callable[[int], object] = lambda done: None
+    encoder: Encoder, parts: Sequence[Sequence[str]], advance: Callable[[int], object] = lambda count: None
 ) -> PassageVectors:
     """Encode texts that are already split: `parts` holds the passages of each."""
     begin = extents(parts)

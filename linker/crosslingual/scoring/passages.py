@@ -150,14 +150,14 @@ class PassageMatcher:
             block = cosines[begin[at[i]] : begin[at[i + 1]]].reshape(sizes[i], len(targets))
             starts = first[i * candidates.shape[1] : (i + 1) * candidates.shape[1]] - ends[i]
             out.append(
-                _aggregated(
+                _aggregate(
                     block, starts, self.source_mass[mine[at[i] : at[i + 1]]], self.target_mass[targets]
                 )
             )
         return np.stack(out)
 
 
-def _aggregated(
+def _aggregate(
     cosines: Float32Array, starts: Int64Array, mass: Float32Array, target_mass: Float32Array
 ) -> Float32Array:
     """Return the features [c, 6] of a page from its passages' cosines [p, q] with those of c candidate pages.

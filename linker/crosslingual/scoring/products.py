@@ -78,14 +78,14 @@ class WeightedProduct:
             self._release()
         else:
             values = _dense_dots(np.asarray(self.left), np.asarray(self.right).T, rows, columns)
-        return _divided(values, graph, self.source_mass, self.target_mass)
+        return _divide(values, graph, self.source_mass, self.target_mass)
 
     def on_disk(self) -> WeightedProduct:
         """Return the same product, with sparse matrices that take little memory while they are not in use."""
         left, right = on_disk(csr(self.left)), on_disk(csr(self.right.T))
         return replace(self, left=left, right=right.T)
 
-    def swapped(self) -> WeightedProduct:
+    def transpose(self) -> WeightedProduct:
         """Return the same scores transposed: [m, n]."""
         return WeightedProduct(self.right.T, self.left.T, self.target_mass, self.source_mass)
 
@@ -102,7 +102,7 @@ class WeightedProduct:
     def _fast(self, left: SparseOrDense, columns: Int64Array | None = None) -> SplitProduct | DenseProduct:
         if not (sp.issparse(left) and sp.issparse(self.right)):
             return DenseProduct(left, self.right if columns is None else self.right[:, columns])
-        product = SplitProduct.of(csr(left), csr(self.right.T), chosen=columns)
+        product = SplitProduct.of(csr(left), csr(self.right.T), selection=columns)
         self._release()
         return product
 
@@ -154,7 +154,7 @@ class Sum:
         values = np.zeros(len(graph), np.float32)
         for make in self.products:
             values += make().pairs(graph)
-        return _divided(values, graph, self.source_mass, self.target_mass)
+        return _divide(values, graph, self.source_mass, self.target_mass)
 
     def restrict(self, rows: Int64Array, columns: Int64Array) -> Blocks:
         """Return the scorer of the source pages `rows` (int64 [n']) and the target pages `columns` (int64 [m'])."""
@@ -162,7 +162,7 @@ class Sum:
         return Blocks(parts, self.source_mass[rows], self.target_mass[columns])
 
 
-def _divided(
+def _divide(
     values: Float32Array, graph: Graph, source_mass: Float32Array | None, target_mass: Float32Array | None
 ) -> Float32Array:
     """Divide the values of a graph's pairs by the masses of both pages, in place, if there are masses."""

@@ -71,7 +71,7 @@ def _pass(
     return np.concatenate((i, found.holders[back, at])), np.concatenate((j, at))
 
 
-def filled(graph: Graph, rows: Int64Array, columns: Int64Array, size: int, source: Hashes) -> Graph:
+def fill(graph: Graph, rows: Int64Array, columns: Int64Array, size: int, source: Hashes) -> Graph:
     """Return the graph with at least `size` pairs with `columns` for each source page in `rows` (int64 [n']).
 
     Pages that share nothing with any page get arbitrary ones of `columns` (int64 [at least `size`]), chosen by the

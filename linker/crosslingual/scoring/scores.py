@@ -22,7 +22,7 @@ from linker.crosslingual.scoring.sparse import (
     by_rows,
     csr,
     in_parts,
-    mapped,
+    map_values,
     ones,
     scale_columns,
     scale_rows,
@@ -79,12 +79,12 @@ def synonyms(source: Terms, target: Terms, translations: sp.csr_array) -> Weight
 
 def synonyms_backward(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
     """Return BM25 of the target's terms on the source page, transposed back to [n, m]."""
-    return synonyms(target, source, _transposed(translations)).swapped()
+    return synonyms(target, source, _transposed(translations)).transpose()
 
 
 def cosine(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
     """Return the tf-idf cosine [n, m] of the translated source page; translations of a term share its mass."""
-    logarithmic = mapped(source.counts, lambda data: 1 + np.log(data))
+    logarithmic = map_values(source.counts, lambda data: 1 + np.log(data))
     translated = scale_columns(times(logarithmic, stochastic(translations)), idf(target))
     return WeightedProduct(unit_rows(translated), tfidf(target).T)
 
@@ -100,8 +100,8 @@ def translation_model(source: Terms, target: Terms, translations: sp.csr_array) 
     expected = times(shares, stochastic(_transposed(translations)))
     often = np.asarray(source.counts.sum(axis=0), np.float64).ravel() + 0.5
     ratio = FROM_PAGE / (1 - FROM_PAGE) * often.sum() / np.maximum(often, 0.5)
-    expected = mapped(scale_columns(expected, ratio.astype(np.float32)), np.log1p)
-    roots = mapped(source.counts, np.sqrt)
+    expected = map_values(scale_columns(expected, ratio.astype(np.float32)), np.log1p)
+    roots = map_values(source.counts, np.sqrt)
     total = np.asarray(roots.sum(axis=1), np.float32).ravel()
     return WeightedProduct(scale_rows(roots, 1 / np.maximum(total, 1)), expected.T)
 
@@ -141,7 +141,7 @@ def _query_weights(source: Terms, translated: sp.csr_array) -> sp.csr_array:
     n = translated.shape[0]
     frequency = column_sizes(translated)
     weights = np.where(frequency > 0, lucene_idf(frequency, n), 0).astype(np.float32)
-    return scale_columns(mapped(source.counts, lambda tf: tf * (K3 + 1) / (tf + K3)), weights)
+    return scale_columns(map_values(source.counts, lambda tf: tf * (K3 + 1) / (tf + K3)), weights)
 
 
 def _saturated(counts: sp.csr_array, lengths: Float32Array) -> sp.csr_array:

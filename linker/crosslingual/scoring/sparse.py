@@ -59,19 +59,19 @@ def on_disk(matrix: sp.csr_array) -> sp.csr_array:
         with TemporaryFile() as file:
             np.asarray(matrix.data, np.float32).tofile(file)
             np.asarray(matrix.indices, np.int32).tofile(file)
-            mapped = mmap(file.fileno(), 0, access=ACCESS_READ)
+            mapping = mmap(file.fileno(), 0, access=ACCESS_READ)
     except (OSError, ValueError):  # a full disk, or nothing to map
         return matrix
-    data = np.frombuffer(mapped, np.float32, matrix.nnz)
-    columns = np.frombuffer(mapped, np.int32, matrix.nnz, data.nbytes)
+    data = np.frombuffer(mapping, np.float32, matrix.nnz)
+    columns = np.frombuffer(mapping, np.int32, matrix.nnz, data.nbytes)
     return sp.csr_array((data, columns, matrix.indptr), shape=matrix.shape)
 
 
 def release(matrix: Any) -> None:
     """Let the system reclaim the memory of a matrix that is `on_disk`; it is read again when needed."""
-    mapped = mapping_of(matrix.data) if hasattr(matrix, "indptr") else None
-    if mapped is not None:
-        give_back(mapped)
+    mapping = mapping_of(matrix.data) if hasattr(matrix, "indptr") else None
+    if mapping is not None:
+        give_back(mapping)
 
 
 def csr(matrix: Any) -> sp.csr_array:
@@ -88,7 +88,7 @@ def ones(matrix: sp.csr_array) -> sp.csr_array:
 
 def unit_rows(matrix: sp.csr_array) -> sp.csr_array:
     """Return the matrix [n, v] with every row scaled to unit length; empty rows stay empty."""
-    norms = np.sqrt(np.asarray(mapped(matrix, np.square).sum(axis=1), np.float32)).ravel()
+    norms = np.sqrt(np.asarray(map_values(matrix, np.square).sum(axis=1), np.float32)).ravel()
     return scale_rows(matrix, 1 / np.maximum(norms, 1e-12))
 
 
@@ -109,7 +109,7 @@ def scale_rows(matrix: sp.csr_array, factors: Floats) -> sp.csr_array:
     return by_rows(matrix, factors, lambda data, own: data * own)
 
 
-def mapped(matrix: sp.csr_array, function: Callable[[Float32Array], Floats]) -> sp.csr_array:
+def map_values(matrix: sp.csr_array, function: Callable[[Float32Array], Floats]) -> sp.csr_array:
     """Return the matrix [n, v] with `function` applied to its values."""
     return in_parts(matrix, lambda data, rows, places: function(data))
 

@@ -38,15 +38,15 @@ class SplitProduct:
         left: csr_array,
         right: csr_array,
         dense_share: float = DENSE_SHARE,
-        chosen: Int64Array | None = None,
+        selection: Int64Array | None = None,
     ) -> Self:
         """Return the product of `left` [n, c] and `right` [m, c] transposed.
 
-        Columns that contribute to a larger share of pairs than `dense_share` become dense. `chosen`: the rows of
+        Columns that contribute to a larger share of pairs than `dense_share` become dense. `selection`: the rows of
         `right` to use, int64 [m], by default all; they are copied one tile at a time.
         """
         n = left.shape[0]
-        rows = np.arange(right.shape[0]) if chosen is None else chosen
+        rows = np.arange(right.shape[0]) if selection is None else selection
         parts = [rows[begin : begin + TILE] for begin in range(0, max(len(rows), 1), TILE)]
         meetings = column_sizes(left).astype(np.float64) * sum(column_sizes(right[part]) for part in parts)
         often = meetings > dense_share * n * len(rows)

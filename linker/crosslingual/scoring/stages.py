@@ -55,7 +55,7 @@ class Stages:
                 with path.open("rb") as file, np.load(file, allow_pickle=False) as stage:
                     return dict(stage)
             except DAMAGE as e:
-                raise InputError(f"{path} is damaged ({e}): remove {path.parent} to start again") from e
+                raise InputError(f"{path} is damaged: remove {path.parent} to start again") from e
         arrays = make()
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **arrays)

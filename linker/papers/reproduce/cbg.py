@@ -23,7 +23,7 @@ from linker.papers.reproduce.cells import QUICK, Outcome, Study, System, fingerp
 from linker.scoring.pairs.data import TOP, Pair, golds, read_pairs
 from linker.scoring.pairs.glossing import DictionaryTranslator
 from linker.scoring.pairs.sts.cross_config import PRESETS, StsConfig
-from linker.scoring.pairs.sts.cross_training import augmented, figures_of, split_dev
+from linker.scoring.pairs.sts.cross_training import augment, figures_of, split_dev
 from linker.scoring.pairs.sts.recipe import Recipe, fit
 from linker.scoring.pairs.sts.scorer import expected_value
 from linker.scoring.pairs.translate import load_translator
@@ -194,7 +194,7 @@ def _trained(
     def run(seed: int) -> Outcome:
         rest, dev = split_dev(one.train, DEV, 0)
         if translate:
-            rest += augmented(rest, load_translator("command:apertium -u {source}-{target}"), "eng", "spa")
+            rest += augment(rest, load_translator("command:apertium -u {source}-{target}"), "eng", "spa")
         return _judged(replace(config, seed=seed), rest, dev, one.test, backbone)
 
     return run

@@ -58,21 +58,21 @@ def strata(stories: Stories, ids: Sequence[str], seed: int = 0) -> tuple[Stratum
     order = texts[np.argsort(stories.labels[texts], kind="stable")]
     parts = np.split(order, np.flatnonzero(np.diff(stories.labels[order])) + 1)
     groups = [(1.0, [ids[i] for i in part.tolist()]) for part in parts if len(part) > 1]
-    held = np.cumsum([math.comb(len(part), 2) for _, part in groups])
-    count = int(held[-1]) if len(held) else 0
-    chosen = rng.permutation(count)[:WITHIN].tolist()
-    found = [Stratum(count, tuple(_pair(groups, held, i) for i in chosen))]
-    apart = stories.labels[stories.pairs[:, 0]] != stories.labels[stories.pairs[:, 1]]
-    pairs, p = stories.pairs[apart], stories.probabilities[apart]
+    ends = np.cumsum([math.comb(len(part), 2) for _, part in groups])
+    count = int(ends[-1]) if len(ends) else 0
+    numbers = rng.permutation(count)[:WITHIN].tolist()
+    layers = [Stratum(count, tuple(_pair(groups, ends, i) for i in numbers))]
+    between = stories.labels[stories.pairs[:, 0]] != stories.labels[stories.pairs[:, 1]]
+    pairs, p = stories.pairs[between], stories.probabilities[between]
     bands = [(p >= low) & (p < high) for low, high in zip(BANDS, (np.inf, *BANDS), strict=False)]
     needs = [
         band.sum() * math.sqrt(p[band].mean() * (1 - p[band].mean())) if band.any() else 0.0 for band in bands
     ]
     for band, need in zip(bands, needs, strict=True):
-        asked = LEAST + int((BETWEEN - LEAST * len(BANDS)) * need / max(sum(needs), 1e-9))
-        drawn = pairs[rng.permutation(np.flatnonzero(band))[:asked]]
-        found.append(Stratum(int(band.sum()), tuple((ids[a], ids[b]) for a, b in drawn.tolist())))
-    return tuple(found)
+        size = LEAST + int((BETWEEN - LEAST * len(BANDS)) * need / max(sum(needs), 1e-9))
+        sample = pairs[rng.permutation(np.flatnonzero(band))[:size]]
+        layers.append(Stratum(int(band.sum()), tuple((ids[a], ids[b]) for a, b in sample.tolist())))
+    return tuple(layers)
 
 
 def recall(judged: Sequence[tuple[int, int, int]]) -> tuple[float, float, float]:
@@ -120,19 +120,19 @@ def sample(
     """
     ordered = sorted((g for g in groups if len(g[1]) > 1), key=lambda group: -group[0])
     sizes = np.array([math.comb(len(ids), 2) for _, ids in ordered], np.int64)
-    held = np.cumsum(sizes)
-    expected = np.cumsum(sizes * [p for p, _ in ordered]) / held
+    ends = np.cumsum(sizes)
+    expected = np.cumsum(sizes * [p for p, _ in ordered]) / ends
     tests = _tests(precision, delta_of(number))
     for last in range(len(ordered) - 1, -1, -1):
         if last + 1 < len(ordered) and ordered[last][0] == ordered[last + 1][0]:
             continue  # groups of equal probability are included or left out together
         if expected[last] <= precision:
             continue
-        count = _needed(float(expected[last]), int(held[last]), tests)
+        count = _sample_size(float(expected[last]), int(ends[last]), tests)
         if count:
-            chosen = np.random.default_rng([seed, number]).permutation(int(held[last]))[:count]
+            numbers = np.random.default_rng([seed, number]).permutation(int(ends[last]))[:count]
             return Sample(
-                ordered[last][0], tuple(_pair(ordered, held, int(i)) for i in chosen), int(held[last])
+                ordered[last][0], tuple(_pair(ordered, ends, int(i)) for i in numbers), int(ends[last])
             )
     return None
 
@@ -153,7 +153,7 @@ def _tests(precision: float, delta: float) -> list[tuple[int, int]]:
     return [(size, least) for size, least in needs if least <= size]
 
 
-def _needed(expected: float, of: int, tests: Sequence[tuple[int, int]]) -> int:
+def _sample_size(expected: float, of: int, tests: Sequence[tuple[int, int]]) -> int:
     """Return how many of `of` pairs to judge for a test that probably passes; 0 if there is none."""
     from scipy.special import bdtrc
 

@@ -51,11 +51,11 @@ def cluster(
     edges = np.searchsorted(of_pair[order], np.arange(component.max(initial=-1) + 2))
     for documents in several(component.astype(np.int64)):
         number = component[documents[0]]
-        here = slice(edges[number], edges[number + 1])
-        local = np.searchsorted(documents, pairs[here])
-        found = _Partition(local, probabilities[here], weakest[documents], threshold).solved()
+        part = slice(edges[number], edges[number + 1])
+        local = np.searchsorted(documents, pairs[part])
+        found = _Partition(local, probabilities[part], weakest[documents], threshold).solve()
         labels[documents] = documents[found]
-    return _numbered(labels)
+    return _number(labels)
 
 
 def several(labels: Int64Array) -> Iterator[Int64Array]:
@@ -66,7 +66,7 @@ def several(labels: Int64Array) -> Iterator[Int64Array]:
         yield order[ends[label] - sizes[label] : ends[label]]
 
 
-def _numbered(labels: Int64Array) -> Int64Array:
+def _number(labels: Int64Array) -> Int64Array:
     """Return labels [n] as numbers from 0, in order of first appearance."""
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     rank = np.empty(len(first), np.int64)
@@ -90,7 +90,7 @@ class _Partition:
         self._size = [1] * len(self._weakest)
         self._sum = self._weakest.copy()
 
-    def solved(self) -> Sequence[int]:
+    def solve(self) -> Sequence[int]:
         """Return the group of each document, named by the group's first document."""
         for _ in range(ROUNDS):
             merged = self._merge()
@@ -105,7 +105,7 @@ class _Partition:
 
     def _merge(self) -> bool:
         """Merge the two groups that gain most, until none gains; return whether any were merged."""
-        between = self._between()
+        between = self._gains()
         heap = [
             (-gain, a, b)
             for a, others in between.items()
@@ -139,7 +139,7 @@ class _Partition:
             self._group[i] = last
         return bool(into)
 
-    def _between(self) -> dict[int, dict[int, float]]:
+    def _gains(self) -> dict[int, dict[int, float]]:
         """Return, by group, the groups with which it shares candidate pairs, and the sum of the gains of these pairs.
 
         As in `_near`, the gain of a pair is relative to the gain of an absent pair.
@@ -156,12 +156,12 @@ class _Partition:
         """Move each document to the group where it gains most, or to a new group; return whether any moved."""
         moved = False
         for _ in range(PASSES):
-            if not sum(self._moved(i) for i in range(len(self._group))):
+            if not sum(self._move_one(i) for i in range(len(self._group))):
                 break
             moved = True
         return moved
 
-    def _moved(self, i: int) -> bool:
+    def _move_one(self, i: int) -> bool:
         here, weak = self._group[i], self._weakest[i]
         self._size[here] -= 1
         self._sum[here] -= weak

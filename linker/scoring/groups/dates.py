@@ -43,7 +43,7 @@ def places(ids: Sequence[str], dates: Float64Array) -> list[tuple[float, int, st
     return [(day, len(id_), id_) for day, id_ in zip(known, ids, strict=True)]
 
 
-def stated(texts: Sequence[str], dates: Float64Array) -> Float64Array:
+def fill_from_texts(texts: Sequence[str], dates: Float64Array) -> Float64Array:
     """Return `dates` [n], with each unknown date replaced by the last date that the text states."""
     return np.array([day_of(text) if np.isnan(day) else day for text, day in zip(texts, dates, strict=True)])
 

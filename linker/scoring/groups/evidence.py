@@ -47,10 +47,10 @@ def weights(forward: ForwardIndex, rows: Int64Array) -> tuple[csr_array, AnyArra
     sizes, columns, values = [np.zeros(1, np.int64)], [np.empty(0, np.int32)], [np.empty(0, np.float32)]
     for terms, tokens, lengths in parts:
         row = np.repeat(np.arange(len(lengths), dtype=np.uint64), lengths)
-        place = np.searchsorted(hashes, terms).astype(np.uint64)[tokens]
-        found, count = np.unique(row << np.uint64(32) | place, return_counts=True)
-        sizes.append(np.bincount((found >> np.uint64(32)).astype(np.int64), minlength=len(lengths)))
-        columns.append((found & np.uint64(0xFFFFFFFF)).astype(np.int32))
+        position = np.searchsorted(hashes, terms).astype(np.uint64)[tokens]
+        codes, count = np.unique(row << np.uint64(32) | position, return_counts=True)
+        sizes.append(np.bincount((codes >> np.uint64(32)).astype(np.int64), minlength=len(lengths)))
+        columns.append((codes & np.uint64(0xFFFFFFFF)).astype(np.int32))
         values.append((1 + np.log(count)).astype(np.float32))
     column = np.concatenate(columns)
     idf = lucene_idf(forward.frequencies(hashes), forward.rows).astype(np.float32)
@@ -160,7 +160,7 @@ class PairEvidence:
         )
 
 
-def joined(
+def join_findings(
     findings: Findings,
     terms: tuple[csr_array, AnyArray],
     days: Float64Array,
@@ -201,7 +201,7 @@ class PairModel:
 
     `weights` float64 [3, names + 1]: for two short texts (posts), one (a post and an article) and none; the last of
     each is the offset. Inputs are standardised by `centre` and `scale`. For pairs in two languages (see
-    `adapted`), `across` has the weights of the leads (see `leads`), then the offset, and `share` is the share of
+    `adapt`), `across` has the weights of the leads (see `leads`), then the offset, and `share` is the share of
     same-story pairs in the data from which they were learned.
     """
 
@@ -224,7 +224,7 @@ class PairModel:
         of = np.array(self.weights)[evidence.kind]
         return np.asarray(expit((self.inputs(evidence) * of[:, :-1]).sum(axis=1) + of[:, -1]))
 
-    def learned(self, evidence: PairEvidence, same: BoolArray) -> PairModel:
+    def relearn(self, evidence: PairEvidence, same: BoolArray) -> PairModel:
         """Return a model fitted to labelled pairs (`same`, bool [m]), with weights shrunk towards this model's."""
         x, weights = self.inputs(evidence), list(self.weights)
         for kind, prior in enumerate(weights):
@@ -233,7 +233,7 @@ class PairModel:
                 weights[kind] = tuple(logistic.fit(x[here], same[here], prior=np.array(prior)).tolist())
         return replace(self, weights=tuple(weights))
 
-    def adapted(self, evidence: PairEvidence) -> PairModel:
+    def adapt(self, evidence: PairEvidence) -> PairModel:
         """Return the model for a corpus by the evidence of its pairs: itself, unless pairs have cosines of vectors.
 
         The inputs BY_VECTORS are added. They count only for pairs in two languages, whose offset follows from the
@@ -264,15 +264,15 @@ def fit(parts: Sequence[tuple[PairEvidence, BoolArray]]) -> PairModel:
     scale = np.round(np.stack([v.std(axis=0) for v in values]).mean(axis=0), 4)
     weights = []
     for kind in range(KINDS):
-        here = [(v[e.long == kind], y[e.long == kind]) for v, (e, y) in zip(values, parts, strict=True)]
-        here = [(x, y) for x, y in here if y.any()]
-        most = max((len(y) for _, y in here), default=0)
-        of = np.concatenate([np.full(len(y), most / len(y)) for _, y in here])
-        x, same = np.concatenate([x for x, _ in here]), np.concatenate([y for _, y in here])
-        if all(np.median(x[:, RECENT]) == UNDATED for x, _ in here):
+        samples = [(v[e.long == kind], y[e.long == kind]) for v, (e, y) in zip(values, parts, strict=True)]
+        samples = [(x, y) for x, y in samples if y.any()]
+        most = max((len(y) for _, y in samples), default=0)
+        of = np.concatenate([np.full(len(y), most / len(y)) for _, y in samples])
+        x, same = np.concatenate([x for x, _ in samples]), np.concatenate([y for _, y in samples])
+        if all(np.median(x[:, RECENT]) == UNDATED for x, _ in samples):
             x[:, RECENT] = centre[RECENT]
-        found = logistic.fit(np.asarray((x - centre) / scale, np.float64), same, weights=of)
-        weights.append(tuple(round(float(w), 4) for w in found))
+        fitted = logistic.fit(np.asarray((x - centre) / scale, np.float64), same, weights=of)
+        weights.append(tuple(round(float(w), 4) for w in fitted))
     return PairModel(NAMES, tuple(float(c) for c in centre), tuple(float(s) for s in scale), tuple(weights))
 
 

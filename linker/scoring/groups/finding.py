@@ -15,9 +15,9 @@ import xxhash
 from indexes.anywhere import AnyCollection
 from indexes.arrays import distinct
 from indexes.dtypes import BoolArray, Float32Array, Float64Array, Int64Array
-from linker.scoring.groups.evidence import FOUND, TAKEN, Findings, PairEvidence, joined, weights
-from linker.scoring.groups.languages import language_of, numbered
-from linker.scoring.groups.shipped import SHIPPED
+from linker.scoring.groups.default_model import SHIPPED
+from linker.scoring.groups.evidence import FOUND, TAKEN, Findings, PairEvidence, join_findings, weights
+from linker.scoring.groups.languages import language_of, number_languages
 from linker.scoring.ranking import pooled
 from linker.scoring.ranking.candidates import VECTOR_NAMES, Gatherer, Pool, PoolSettings
 from linker.scoring.ranking.ranker import BATCH, Ranker
@@ -54,7 +54,7 @@ def gather(
     rows: Int64Array,
     texts: Sequence[str],
     days: Float64Array,
-    advance: Callable[[int], object] = lambda done: None,
+    advance: Callable[[int], object] = lambda count: None,
     known: Known | None = None,
     language: Callable[[int], str] | None = None,
 ) -> tuple[PairEvidence, Findings, int]:
@@ -69,16 +69,16 @@ def gather(
     finder = Finder(collection, rows, texts, advance)
     of_texts = weights(collection.forward, rows)
     language = language or (lambda i: language_of(texts[i]))
-    languages = numbered([*map(language, range(len(texts)))]) if finder.embeds else None
-    earlier, asked = known or (None, np.ones(len(rows), bool))
-    found = finder.find(np.flatnonzero(asked))
+    languages = number_languages([*map(language, range(len(texts)))]) if finder.embeds else None
+    earlier, queried = known or (None, np.ones(len(rows), bool))
+    found = finder.find(np.flatnonzero(queried))
     if earlier is not None:
-        first = joined(found, of_texts, days, languages)
-        near = first.pairs[SHIPPED.adapted(first).probabilities(first) >= AGAIN]
-        again = distinct(near[~asked[near]])
-        asked = asked | np.isin(np.arange(len(rows)), again)
-        found = Findings.of([earlier.where(~asked[earlier.one]), found, finder.find(again)])
-    return joined(found, of_texts, days, languages), found, int(asked.sum())
+        first = join_findings(found, of_texts, days, languages)
+        near = first.pairs[SHIPPED.adapt(first).probabilities(first) >= AGAIN]
+        close = distinct(near[~queried[near]])
+        queried = queried | np.isin(np.arange(len(rows)), close)
+        found = Findings.of([earlier.where(~queried[earlier.one]), found, finder.find(close)])
+    return join_findings(found, of_texts, days, languages), found, int(queried.sum())
 
 
 class Finder:
@@ -92,7 +92,7 @@ class Finder:
         collection: AnyCollection,
         rows: Int64Array,
         texts: Sequence[str],
-        advance: Callable[[int], object] = lambda done: None,
+        advance: Callable[[int], object] = lambda count: None,
     ) -> None:
         record = collection.manifest.encoder
         vectors = collection.documents.vectors(record.dim) if record and collection.manifest.embeds else []
@@ -124,12 +124,12 @@ class Finder:
             self._asked = self._rows[some]
             pool = self._gatherer.gather(openings([self._texts[i] for i in some.tolist()]))
             hidden = pool.rows == self._asked[:, None]
-            parts.append(_directed(pool.without(hidden), self._ranker, self._place, some))
+            parts.append(_findings_of(pool.without(hidden), self._ranker, self._place, some))
             self._advance(len(some))
         return Findings.of(parts)
 
 
-def _directed(pool: Pool, ranker: Ranker, place: Int64Array, documents: Int64Array) -> Findings:
+def _findings_of(pool: Pool, ranker: Ranker, place: Int64Array, documents: Int64Array) -> Findings:
     """Return the findings of the `documents` from their pools; `place` has the document in each row, or −1."""
     valid = pool.valid & (pool.rows < len(place))
     scores = np.where(pool.valid, ranker.scores(pool), 0)
@@ -143,8 +143,8 @@ def _directed(pool: Pool, ranker: Ranker, place: Int64Array, documents: Int64Arr
         bm25 / np.maximum(_medians(bm25, pool.valid), 1e-9),
         np.log(np.maximum(rank, 1)),
     ]
-    taken = (*TAKEN, *(name for name in VECTOR_NAMES if name in pool.names))
-    columns += [pool.features[:, :, pool.names.index(name)] for name in taken]
+    extra = (*TAKEN, *(name for name in VECTOR_NAMES if name in pool.names))
+    columns += [pool.features[:, :, pool.names.index(name)] for name in extra]
     last = rank == SETTINGS.bm25 - 1
     one, at = np.nonzero(valid & (place[np.minimum(pool.rows, len(place) - 1)] >= 0))
     values = np.stack(columns, axis=2)[one, at].astype(np.float32)

@@ -24,7 +24,7 @@ class Change:
     other: int | None = None
 
 
-def followed(before: Mapping[str, int], after: Mapping[str, int], least: int = 1) -> dict[int, int]:
+def continue_numbers(before: Mapping[str, int], after: Mapping[str, int], least: int = 1) -> dict[int, int]:
     """Return, for each group of `after` (document → group), the number of the group of `before` that it continues.
 
     That is the group with which it shares the most documents. The largest overlaps come first, and each number is used
@@ -48,7 +48,7 @@ def followed(before: Mapping[str, int], after: Mapping[str, int], least: int = 1
 
 
 def changes(before: Mapping[str, int], after: Mapping[str, int]) -> Iterator[Change]:
-    """Yield the changes between two groupings (document → group) with numbers from `followed`.
+    """Yield the changes between two groupings (document → group) with numbers from `continue_numbers`.
 
     Documents that were alone and still are, and new ones that are alone, are not changes.
     """
@@ -71,7 +71,7 @@ def changes(before: Mapping[str, int], after: Mapping[str, int]) -> Iterator[Cha
             yield Change("left", group, gone)
 
 
-def replayed(before: Mapping[str, int], log: Iterable[Change]) -> dict[str, int]:
+def replay(before: Mapping[str, int], log: Iterable[Change]) -> dict[str, int]:
     """Return the grouping (document → group) that results from applying the changes to an earlier one."""
     found = dict(before)
     for change in log:

@@ -25,7 +25,7 @@ def language_of(text: str) -> str:
     return guess_language([text]) or ""
 
 
-def numbered(names: Sequence[str]) -> Int64Array:
+def number_languages(names: Sequence[str]) -> Int64Array:
     """Return a number from 0 for each language, int64 [n]; −1 for ""."""
     number = {name: i for i, name in enumerate(sorted({*names} - {""}))}
     return np.array([number.get(name, -1) for name in names], np.int64)

@@ -89,9 +89,9 @@ class Stories:
             one, other = int(tree.row[at]), int(tree.col[at])
             label = int(self.labels[one])
             found[label], last[label] = (one, other, 2 - float(tree.data[at])), at
-        kept = np.delete(np.arange(tree.nnz), list(last.values()))
-        rest = csr_array((tree.data[kept], (tree.row[kept], tree.col[kept])), shape=(count, count))
-        return found, connected_components(rest, directed=False)[1].astype(np.int64)
+        rest = np.delete(np.arange(tree.nnz), list(last.values()))
+        forest = csr_array((tree.data[rest], (tree.row[rest], tree.col[rest])), shape=(count, count))
+        return found, connected_components(forest, directed=False)[1].astype(np.int64)
 
 
 def stories_of(

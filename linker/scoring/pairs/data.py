@@ -122,12 +122,12 @@ def filled_lines(path: Path) -> Iterator[tuple[int, str, str]]:
         for number, raw, _ in read_lines(path):
             if raw.strip():
                 where = f"{path}:{number}"
-                yield number, where, _decoded(raw, where)
+                yield number, where, _decode(raw, where)
     except DamagedInputError as e:
         raise InputError(str(e)) from None
 
 
-def _decoded(raw: bytes, where: str) -> str:
+def _decode(raw: bytes, where: str) -> str:
     try:
         return raw.decode().rstrip("\r\n")
     except UnicodeDecodeError as e:

@@ -109,9 +109,9 @@ class TextExplanation:
         correlations = [None if c is None else round(c, 6) for c in exact]
         return {
             "tokens": list(self.tokens),
-            "change_of_cosine": _rounded(self.changes),
-            "share_of_embedding": _rounded(shares),
-            "relay_attention": _rounded(attention),
+            "change_of_cosine": _round(self.changes),
+            "share_of_embedding": _round(shares),
+            "relay_attention": _round(attention),
             "unevenness": round(self.unevenness, 6),
             "rank_correlation": {"attention": correlations[0], "share": correlations[1]},
             "attentions": [a.to_dict() for a in self.attentions],
@@ -138,7 +138,7 @@ def explain(encoder: Encoder, first: str, second: str) -> PairExplanation:
     For a model from `linker train`, tokens come from the encoder's tokenizer, up to its maximum length; otherwise
     they are words between blanks. The encoder is not changed. The cost is one encoding per token.
     """
-    saved = _saved(encoder)
+    saved = _text_encoder_of(encoder)
     texts = (first, second)
     parts = [_without_ids(saved, text) if saved else _without_words(encoder, text) for text in texts]
     originals = [vectors[0] for _, vectors in parts]
@@ -151,7 +151,7 @@ def explain(encoder: Encoder, first: str, second: str) -> PairExplanation:
     return PairExplanation(kind, cosine, (explanations[0], explanations[1]))
 
 
-def _saved(encoder: Encoder) -> TextEncoder | None:
+def _text_encoder_of(encoder: Encoder) -> TextEncoder | None:
     try:
         from linker.encoders.text import TextEncoder
     except ImportError:  # some pretrained encoders do not need PyTorch
@@ -245,5 +245,5 @@ def _forward(module: StarTransformer, ids: Sequence[int]) -> tuple[Float64Array,
     return parts.double().cpu().numpy(), seen
 
 
-def _rounded(values: Float64Array | None) -> list[float] | None:
+def _round(values: Float64Array | None) -> list[float] | None:
     return None if values is None else [round(float(v), 6) for v in values]

@@ -81,9 +81,9 @@ def best_passages(query: str, text: str, count: int, *, words: int = WORDS, step
         return [text]
     step = min(step, words)  # so that no word is left out
     starts = range(0, len(places) - words + step, step)
-    wanted = set(_WORD.findall(query.lower()))
-    held = [{word for *_, word in places[start : start + words]} & wanted for start in starts]
-    frequencies = Counter(word for found in held for word in found)
-    scores = [sum(math.log1p(len(held) / frequencies[word]) for word in found) for found in held]
-    best = sorted(range(len(held)), key=lambda i: (-scores[i], i))[:count]
+    query_words = set(_WORD.findall(query.lower()))
+    overlaps = [{word for *_, word in places[start : start + words]} & query_words for start in starts]
+    frequencies = Counter(word for overlap in overlaps for word in overlap)
+    scores = [sum(math.log1p(len(overlaps) / frequencies[word]) for word in overlap) for overlap in overlaps]
+    best = sorted(range(len(overlaps)), key=lambda i: (-scores[i], i))[:count]
     return [text[places[starts[i]][0] : places[min(starts[i] + words, len(places)) - 1][1]] for i in best]

@@ -102,23 +102,23 @@ class CommandTranslator:
         codes = {"source": source, "target": target}
         command = [part.format_map(codes) for part in shlex.split(self._template)]
         lines = "".join(" ".join(text.split()) + "\n" for text in texts)
-        shown = shlex.join(command)
+        program = shlex.join(command)
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 command, input=lines, capture_output=True, text=True, encoding="utf-8", check=True
             )
         except FileNotFoundError:
             raise InputError(
-                f"the translator {shown!r} cannot be run: there is no program {command[0]}"
+                f"the translator {program!r} cannot be run: there is no program {command[0]}"
             ) from None
         except subprocess.CalledProcessError as e:
             raise InputError(
-                f"the translator {shown!r} failed with status {e.returncode}: {e.stderr.strip()}"
+                f"the translator {program!r} failed with status {e.returncode}: {e.stderr.strip()}"
             ) from None
-        translations = done.stdout.split("\n")[: len(texts)]
-        if done.stdout.count("\n") != len(texts):
+        translations = process.stdout.split("\n")[: len(texts)]
+        if process.stdout.count("\n") != len(texts):
             raise InputError(
-                f"the translator {shown!r} gave {done.stdout.count(chr(10))} lines for {len(texts)} texts"
+                f"the translator {program!r} gave {process.stdout.count(chr(10))} lines for {len(texts)} texts"
             )
         return translations
 

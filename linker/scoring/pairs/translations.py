@@ -7,7 +7,7 @@ from pathlib import Path
 
 from linker.base.progress import bar
 from linker.scoring.pairs.data import by_language
-from linker.scoring.pairs.kept import KeptFile
+from linker.scoring.pairs.journal import Journal
 from linker.scoring.pairs.translate import Key, Translator, load_translator
 
 BATCH = 64  # maximum number of texts that an interrupted run translates again
@@ -46,7 +46,7 @@ class KeptTranslator:
         """Read the file, if any, up to a line truncated by a crash. Raises InputError for a file of another kind."""
         self._translator = translator
         self._known: dict[Key, str] = {}
-        self._file = KeptFile(path, "translations", self._take)
+        self._file = Journal(path, "translations", self._take)
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
         """Return the translations, from the file or else from the translator. Raises the translator's errors."""

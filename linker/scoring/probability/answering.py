@@ -27,7 +27,7 @@ class Probabilities:
         self._describer = Describer(collection, embed if calibration.source.encoder else None)
         self._changed = calibration.changed(collection.manifest)
 
-    def told(self, answer: Answer, texts: Sequence[str], where: Filter | None = None) -> Answer:
+    def with_probabilities(self, answer: Answer, texts: Sequence[str], where: Filter | None = None) -> Answer:
         """Return the answer with P(link) of each hit or, if a retriever is unavailable, with a note instead."""
         try:
             rows, features = self._features(texts, answer.hits, where)
@@ -64,6 +64,6 @@ def _with(answer: Answer, calibration: str, said: Iterable[Float64Array]) -> Ans
     return dataclasses.replace(answer, hits=hits, calibration=calibration)
 
 
-def refused(answer: Answer, error: InputError) -> Answer:
+def refuse(answer: Answer, error: InputError) -> Answer:
     """Return an answer without probabilities, with the reason."""
     return dataclasses.replace(answer, notes=(*answer.notes, f"no probabilities: {error}"))

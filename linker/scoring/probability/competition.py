@@ -68,7 +68,7 @@ class Lists:
         return np.concatenate([self.scores - best - total, outside], axis=1)
 
 
-def joined(first: Lists, second: Lists) -> Lists:
+def join(first: Lists, second: Lists) -> Lists:
     """Return both sets of lists as one, padded to the same length."""
     width = max(first.documents.shape[1], second.documents.shape[1])
 
@@ -109,16 +109,16 @@ def compete(
     prices = np.zeros((len(kinds), len(unique)))
     discount = _discount(prices, kinds, capacity.many)
     for _ in range(rounds):
-        probabilities = softmax(_discounted(logits, discount[column]))
+        probabilities = softmax(_apply(logits, discount[column]))
         for price, (_, room) in zip(prices, kinds, strict=True):
             # The texts' demand for a document, assuming that it is of this kind.
             with np.errstate(over="ignore", invalid="ignore"):
                 factor = np.exp(np.minimum(-price - discount, 700))[column]
-                wanted = probabilities[:, :-1] * factor / (1 + probabilities[:, :-1] * (factor - 1))
-            demand = np.bincount(column.ravel(), np.nan_to_num(wanted).ravel(), len(unique))
+                claims = probabilities[:, :-1] * factor / (1 + probabilities[:, :-1] * (factor - 1))
+            demand = np.bincount(column.ravel(), np.nan_to_num(claims).ravel(), len(unique))
             price[:] = np.maximum(0, price + np.log(np.maximum(demand, 1e-9) / np.maximum(room, 1)))
         discount = _discount(prices, kinds, capacity.many)
-    return softmax(_discounted(logits, discount[column]))
+    return softmax(_apply(logits, discount[column]))
 
 
 def spread(won: Float64Array, first: Float64Array) -> Float64Array:
@@ -138,8 +138,8 @@ def _counts(unique: Int64Array, taken: Int64Array | None) -> Int64Array:
     """Return how many of the links to `taken` [t] each of the documents `unique` [u] has: int64 [u]."""
     if taken is None or not len(taken) or not len(unique):
         return np.zeros(len(unique), np.int64)
-    place = np.minimum(np.searchsorted(unique, taken), len(unique) - 1)
-    return np.bincount(place[unique[place] == taken], minlength=len(unique))
+    position = np.minimum(np.searchsorted(unique, taken), len(unique) - 1)
+    return np.bincount(position[unique[position] == taken], minlength=len(unique))
 
 
 def _discount(prices: Float64Array, kinds: Sequence[tuple[float, Int64Array]], many: float) -> Float64Array:
@@ -154,7 +154,7 @@ def _discount(prices: Float64Array, kinds: Sequence[tuple[float, Int64Array]], m
         )
 
 
-def _discounted(logits: Float64Array, discount: Float64Array) -> Float64Array:
+def _apply(logits: Float64Array, discount: Float64Array) -> Float64Array:
     out = logits.copy()
     out[:, :-1] += discount
     return out

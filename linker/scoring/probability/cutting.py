@@ -15,7 +15,7 @@ from linker.scoring.probability.promise import Promise
 
 def by_probability(answer: Answer, threshold: float) -> Answer:
     """Return the hits whose P(link) is at least `threshold`. Raises InputError for an answer without probabilities."""
-    return _cut(answer, [np.asarray(said >= threshold) for said in _said(answer)])
+    return _cut(answer, [np.asarray(p >= threshold) for p in _probabilities(answer)])
 
 
 def by_promise(answer: Answer, promise: Promise | None) -> Answer:
@@ -24,8 +24,7 @@ def by_promise(answer: Answer, promise: Promise | None) -> Answer:
     A promise is about first hits, one per query, so others are never kept. Raises InputError as `by_probability` does.
     """
     threshold = promise.threshold if promise else np.inf
-    first = [np.arange(len(said)) < 1 for said in _said(answer)]
-    return _cut(answer, [np.asarray(f & (s >= threshold)) for f, s in zip(first, _said(answer), strict=True)])
+    return _cut(answer, [(p >= threshold) & (np.arange(len(p)) < 1) for p in _probabilities(answer)])
 
 
 def by_score(answer: Answer, score: float) -> Answer:
@@ -33,7 +32,7 @@ def by_score(answer: Answer, score: float) -> Answer:
     return _cut(answer, [np.asarray(hits.scores >= score) for hits in answer.hits])
 
 
-def _said(answer: Answer) -> Sequence[np.ndarray]:
+def _probabilities(answer: Answer) -> Sequence[np.ndarray]:
     if answer.probabilities is None:
         reason = "; ".join(answer.notes) or "the index has no calibration: fit one with `linker calibrate`"
         raise InputError(f"a threshold on P(link) needs probabilities: {reason}")

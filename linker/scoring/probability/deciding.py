@@ -22,11 +22,11 @@ from linker.scoring.probability.competition import (
     Kind,
     Lists,
     compete,
-    joined,
+    join,
     softmax,
     spread,
 )
-from linker.scoring.probability.relations import related
+from linker.scoring.probability.relations import relate
 from linker.scoring.probability.verification import ThreeWay
 from linker.scoring.ranking.fitting import Held
 
@@ -102,7 +102,7 @@ def decide(
         return Decision(*_together(lists, choice, taken), choice)
     kinds: tuple[Kind, ...] = (kind,) if kind else ("none", "soft", "one-to-one")
     out = {one: held_out(known, lists, one, seed) for one in kinds}
-    learned = None if kind else related(known.lists, known.absent, known.relevant, lists, seed)
+    learned = None if kind else relate(known.lists, known.absent, known.relevant, lists, seed)
     if learned:
         out["relations"] = _together(learned[0], Choice("relations", ANY), None)
     choice = choose(
@@ -116,7 +116,7 @@ def decide(
     else:
         absent = held_out(replace(known, lists=known.absent), lists, choice.kind, seed)
     won = _together(lists, choice, known.links[:, 1])
-    return _calibrated(won, out[choice.kind], absent, known, choice, seed, expected)
+    return _calibrate(won, out[choice.kind], absent, known, choice, seed, expected)
 
 
 def held_out(known: Known, others: Lists, kind: Kind, seed: int = 0) -> tuple[Float64Array, Float64Array]:
@@ -128,13 +128,13 @@ def held_out(known: Known, others: Lists, kind: Kind, seed: int = 0) -> tuple[Fl
     fold = fold_numbers(count, FOLDS, seed)
     links, none = np.zeros((count, width)), np.zeros(count)
     for number in range(FOLDS):
-        here = fold == number
-        rest = known.links[~here[known.links[:, 0]]]
-        both = joined(known.lists.at(here), others)
+        mask = fold == number
+        rest = known.links[~mask[known.links[:, 0]]]
+        both = join(known.lists.at(mask), others)
         choice = Choice(kind, _capacity(kind, capacity_of(rest)))
         found, found_none = _together(both, choice, rest[:, 1])
-        links[here] = found[: int(here.sum()), :width]
-        none[here] = found_none[: int(here.sum())]
+        links[mask] = found[: int(mask.sum()), :width]
+        none[mask] = found_none[: int(mask.sum())]
     return links, none
 
 
@@ -160,15 +160,15 @@ def _capacity(kind: Kind, learned: Capacity) -> Capacity:
 
 def _together(lists: Lists, choice: Choice, taken: Int64Array | None) -> tuple[Float64Array, Float64Array]:
     """Return P(link) [n, c] and P(none) [n] of texts that compete or, without a competition, of each text alone."""
-    here = 1 - lists.none[:, None]
+    linked = 1 - lists.none[:, None]
     if choice.capacity == ANY:
         shares = softmax(np.where(np.isfinite(lists.scores), lists.scores, -1e300))
-        return np.where(np.isfinite(lists.scores), shares, 0) * here, lists.none
-    links = here * compete(lists.logits(), lists.documents, choice.capacity, taken, ROUNDS)[:, :-1]
+        return np.where(np.isfinite(lists.scores), shares, 0) * linked, lists.none
+    links = linked * compete(lists.logits(), lists.documents, choice.capacity, taken, ROUNDS)[:, :-1]
     return links, 1 - links.sum(axis=1)
 
 
-def _calibrated(
+def _calibrate(
     won: Won, held: Won, absent: Won, known: Known, choice: Choice, seed: int, share: float | None
 ) -> Decision:
     """Return the decision, with P(link) of first candidates fitted to how often those of held-out links are right.
@@ -179,23 +179,21 @@ def _calibrated(
     by a model fitted to the others.
     """
     right = mrr(held[0], known.relevant, known.lists.documents >= 0) == 1
-    x, linked, alone = (_described(*one) for one in (won, held, absent))
-    verifier = ThreeWay.fitted(SEEN, linked, right, alone)
+    x, linked, unlinked = (_features_of(*one) for one in (won, held, absent))
+    verifier = ThreeWay.fitted(SEEN, linked, right, unlinked)
     if share is None:
         share = verifier.share(x)
-    fold, said = fold_numbers(len(right), FOLDS, seed), np.zeros((2, len(right)))
-    for here in (fold == number for number in range(FOLDS)):
-        check = ThreeWay.fitted(SEEN, linked[~here], right[~here], alone[~here])
-        said[:, here] = check(linked[here], share), check(alone[here], share)
+    fold, p = fold_numbers(len(right), FOLDS, seed), np.zeros((2, len(right)))
+    for mask in (fold == number for number in range(FOLDS)):
+        check = ThreeWay.fitted(SEEN, linked[~mask], right[~mask], unlinked[~mask])
+        p[:, mask] = check(linked[mask], share), check(unlinked[mask], share)
     best = won[0].max(axis=1, initial=0)
     both = np.concatenate([won[0], won[1][:, None]], axis=1)
     both = spread(both, np.where(best > 0, verifier(x, share), 0))
-    return Decision(
-        both[:, :-1], both[:, -1], choice, share, *Held(said[0], right, said[1]).mixture(share, seed)
-    )
+    return Decision(both[:, :-1], both[:, -1], choice, share, *Held(p[0], right, p[1]).mixture(share, seed))
 
 
-def _described(links: Float64Array, none: Float64Array) -> Float64Array:
+def _features_of(links: Float64Array, none: Float64Array) -> Float64Array:
     """Return the features SEEN, float64 [n, 2], of texts, from P(link) of their candidates [n, c] and P(none) [n]."""
     return np.concatenate([_odds(links.max(axis=1, initial=0)), -_odds(none)], axis=1)
 

@@ -50,12 +50,12 @@ class Describer:
         step = max(1, min(BATCH, MOST_PAIRS // max(1, rows.shape[1])))
         hybrid = ranking or self._collection.hybrid
         parts = [
-            self._described(hybrid, texts[i : i + step], rows[i : i + step], where)
+            self._describe(hybrid, texts[i : i + step], rows[i : i + step], where)
             for i in range(0, len(texts), step)
         ]
         return np.concatenate(parts) if parts else np.zeros((*rows.shape, len(self.names)))
 
-    def _described(
+    def _describe(
         self, hybrid: HybridIndex, texts: Sequence[str], rows: Int64Array, where: Filter | None
     ) -> Float64Array:
         if hybrid.text is None:
@@ -114,11 +114,11 @@ def _best_other(scores: Float64Array, ranks: Int64Array) -> Float64Array:
 def _ranks(found: Int64Array, rows: Int64Array) -> Int64Array:
     """Return the position of `rows` [n, c] in the rankings `found` [n, D], from 0; −1 if absent."""
     out = np.full(rows.shape, -1, dtype=np.int64)
-    for number, (ranked, wanted) in enumerate(zip(found, rows, strict=True)):
+    for number, (ranked, documents) in enumerate(zip(found, rows, strict=True)):
         order = np.argsort(ranked)
-        place = np.minimum(np.searchsorted(ranked[order], wanted), len(ranked) - 1)
-        there = (ranked[order[place]] == wanted) & (wanted >= 0)
-        out[number, there] = order[place][there]
+        position = np.minimum(np.searchsorted(ranked[order], documents), len(ranked) - 1)
+        present = (ranked[order[position]] == documents) & (documents >= 0)
+        out[number, present] = order[position][present]
     return out
 
 

@@ -102,10 +102,10 @@ def calibrate(
     count = round(held_share * len(judged)) if len(judged) >= 2 * FEWEST_HELD else 0
     held = np.isin(np.arange(len(judged)), shuffled[:count])
     source = Source.of(collection.manifest, encoder=embed is not None)
-    return fitted(hits.part(~held), hits.part(held), describer.names, source, seed)
+    return fit_held_out(hits.part(~held), hits.part(held), describer.names, source, seed)
 
 
-def fitted(
+def fit_held_out(
     learned: Hitlist, held: Hitlist, names: Sequence[str], source: Source, seed: int = 0
 ) -> Calibration:
     """Return the calibration learned from some queries' hits, with the first hits of the held-out queries."""
@@ -120,12 +120,12 @@ def fitted(
     centre, scale = x.mean(axis=0), x.std(axis=0) + 1e-6
     weights = logistic.fit((x - centre) / scale, relevant)
     first = held.judged[:, 0] & (held.rows[:, 0] >= 0)
-    seen = np.concatenate([part.features[:, 0][part.rows[:, 0] >= 0] for part in (learned, held)])
-    if len(seen) > MOST_SEEN:
-        seen = seen[np.random.default_rng(seed).choice(len(seen), MOST_SEEN, replace=False)]
+    sample = np.concatenate([part.features[:, 0][part.rows[:, 0] >= 0] for part in (learned, held)])
+    if len(sample) > MOST_SEEN:
+        sample = sample[np.random.default_rng(seed).choice(len(sample), MOST_SEEN, replace=False)]
     calibration = Calibration(
         tuple(names), weights, centre, scale, np.zeros(0), np.zeros(0, dtype=bool),
-        {name: np.sort(seen[:, i]) for i, name in enumerate(names)}, source,
+        {name: np.sort(sample[:, i]) for i, name in enumerate(names)}, source,
     )  # fmt: skip
     probabilities, right = calibration.probabilities(held.features[:, 0][first]), held.relevant[:, 0][first]
     about: dict[str, float] = {

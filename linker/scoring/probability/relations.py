@@ -14,7 +14,7 @@ import numpy as np
 from indexes.dtypes import BoolArray, Float32Array, Float64Array, Int64Array
 from indexes.errors import MissingExtraError
 from linker.evaluation.significance import fold_numbers
-from linker.scoring.probability.competition import Lists, joined, softmax
+from linker.scoring.probability.competition import Lists, join, softmax
 from linker.scoring.ranking.calibration import slope_of
 from linker.scoring.ranking.forest import Forest, compact
 from linker.scoring.ranking.training import FEWEST, grow
@@ -42,15 +42,15 @@ def relations(lists: Lists) -> Float32Array:
     valid = lists.documents >= 0
     p = softmax(lists.logits())[:, :-1] * (1 - lists.none[:, None])
     link = np.log(np.maximum(p, LEAST))
-    here = np.where(valid, link, -np.inf)
-    ordered = np.sort(np.pad(here, [(0, 0), (0, 1)], constant_values=-np.inf), axis=1)[:, ::-1]
+    masked = np.where(valid, link, -np.inf)
+    ordered = np.sort(np.pad(masked, [(0, 0), (0, 1)], constant_values=-np.inf), axis=1)[:, ::-1]
     best, second = ordered[:, :1], np.maximum(ordered[:, 1:2], np.log(LEAST))
-    rank = np.argsort(np.argsort(-here, axis=1, kind="stable"), axis=1, kind="stable")
-    other, place, total, count = _others(lists.documents, p, valid)
+    rank = np.argsort(np.argsort(-masked, axis=1, kind="stable"), axis=1, kind="stable")
+    other, better, total, count = _others(lists.documents, p, valid)
     other = np.log(np.maximum(other, LEAST))
-    first = np.take_along_axis(link - other, here.argmax(axis=1)[:, None], 1)
+    first = np.take_along_axis(link - other, masked.argmax(axis=1)[:, None], 1)
     parts = (
-        link, link - best, best - second, rank, other, link - other, place, total, count, first,
+        link, link - best, best - second, rank, other, link - other, better, total, count, first,
         link - (other + best) / 2,
     )  # fmt: skip
     out = np.stack(np.broadcast_arrays(*parts), axis=2)
@@ -68,19 +68,19 @@ def _others(
     start = np.flatnonzero(np.append(True, document[1:] != document[:-1])[: len(document)])
     size = np.diff(np.append(start, len(document)))
     group = np.repeat(np.arange(len(start)), size)
-    place = np.arange(len(document)) - start[group]
+    better = np.arange(len(document)) - start[group]
     next_best = np.append(value, 0)[np.where(size > 1, start + 1, len(value))]
-    best = np.where(place == 0, next_best[group], value[start][group])
+    best = np.where(better == 0, next_best[group], value[start][group])
     total = np.add.reduceat(value, start)[group] - value if len(start) else value
     out = []
-    for values in (best, place, total, size[group] - 1):
+    for values in (best, better, total, size[group] - 1):
         full = np.zeros(documents.size)
         full[flat[order]] = values
         out.append(full.reshape(documents.shape))
     return out[0], out[1], out[2], out[3]
 
 
-def related(
+def relate(
     first: Lists, absent: Lists, relevant: BoolArray, lists: Lists, seed: int = 0
 ) -> tuple[Lists, Lists, Lists] | None:
     """Return the lists of known texts, with and without their documents, and of texts to link, with scores that
@@ -93,7 +93,7 @@ def related(
     """
     if int(relevant.any(axis=1).sum()) < FEWEST:
         return None
-    both, count = joined(first, lists), len(first)
+    both, count = join(first, lists), len(first)
     x, valid = relations(both), both.documents >= 0
     relevant = np.pad(relevant, [(0, 0), (0, valid.shape[1] - relevant.shape[1])])
     sizes = valid[:count].sum(axis=1)
@@ -104,13 +104,13 @@ def related(
     without = np.full((count, valid.shape[1]), -np.inf)
     try:
         for number in range(FOLDS + 1):
-            here = fold == number
-            forest = Forest.read(compact(grow(taught.part(~here[:count]), NAMES, TREES, seed)))
-            scores[here] = _scores(forest, x[here], valid[here])
+            mask = fold == number
+            forest = Forest.read(compact(grow(taught.part(~mask[:count]), NAMES, TREES, seed)))
+            scores[mask] = _scores(forest, x[mask], valid[mask])
             if number < FOLDS:
-                alone = joined(absent.at(here[:count]), both.at(~here))
-                some = slice(int(here.sum()))
-                without[here[:count]] = _scores(forest, relations(alone)[some], alone.documents[some] >= 0)
+                alone = join(absent.at(mask[:count]), both.at(~mask))
+                some = slice(int(mask.sum()))
+                without[mask[:count]] = _scores(forest, relations(alone)[some], alone.documents[some] >= 0)
     except MissingExtraError:
         return None
     slope = slope_of(scores[:count], relevant)

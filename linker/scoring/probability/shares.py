@@ -51,7 +51,7 @@ def estimate_share(evidence: Float64Array, expected: float = 0.5) -> float:
     return float(shares @ weights)
 
 
-def adapted(probabilities: Float64Array, share: float, known: float | None = None) -> Float64Array:
+def adapt(probabilities: Float64Array, share: float, known: float | None = None) -> Float64Array:
     """Return `probabilities` [n], which assume that a `share` of the cases is positive, adapted to these cases' share.
 
     Their share is `known`, or else each share is weighted by its posterior probability.

@@ -18,7 +18,7 @@ from scipy.special import expit, logit, logsumexp
 from indexes.dtypes import BoolArray, Float32Array, Float64Array, Int64Array
 from linker.scoring.probability import logistic
 from linker.scoring.probability.shares import estimate_share
-from linker.scoring.ranking.linear import LinearRanker, inherited
+from linker.scoring.ranking.linear import LinearRanker, inherit
 
 EDGE = 1e-4  # probabilities are clipped to at least this distance from 0 and 1
 CLIP = 4.0  # features are clipped to this many standard deviations
@@ -135,28 +135,28 @@ def fit_calibrated(
     """
 
     def fit(absent: Int64Array) -> Verifier:
-        kept = [~np.isin(rows, absent) for rows in pages]
+        keep = [~np.isin(rows, absent) for rows in pages]
         parts = (
-            np.concatenate([x[k] for x, k in zip(part, kept, strict=True)]) for part in (linked, right, alone)
+            np.concatenate([x[k] for x, k in zip(part, keep, strict=True)]) for part in (linked, right, alone)
         )
         return fit_verifier(names, *parts, prior=prior, times=divisions)
 
     checks = [fit(rows) for rows in pages]
     has = [np.full(len(x), known) for known, part in ((True, linked), (False, alone)) for x in part]
     odds = [c.odds(x) for part in (linked, alone) for c, x in zip(checks, part, strict=True)]
-    chosen = [c.right_odds(x) for c, x in zip(checks, linked, strict=True)]
+    firsts = [c.right_odds(x) for c, x in zip(checks, linked, strict=True)]
     first, second = (
         _fit(np.concatenate(x)[:, None], np.concatenate(y), 1.0, np.array([1.0, 0.0]), divisions)
-        for x, y in ((odds, has), (chosen, right))
+        for x, y in ((odds, has), (firsts, right))
     )
     final, *checks = [
-        replace(v, linked=_rescaled(v.linked, *first), right=_rescaled(v.right, *second))
+        replace(v, linked=_rescale(v.linked, *first), right=_rescale(v.right, *second))
         for v in (fit(np.empty(0, np.int64)), *checks)
     ]
     return final, checks
 
 
-def _rescaled(weights: Float64Array, slope: float, offset: float) -> Float64Array:
+def _rescale(weights: Float64Array, slope: float, offset: float) -> Float64Array:
     return np.append(weights[:-1] * slope, weights[-1] * slope + offset)
 
 
@@ -206,6 +206,6 @@ def fit_verifier(
 
 def _towards(start: Verifier, prior: Verifier) -> Verifier:
     """Return `prior` with the features of `start`; features that it lacks get weight 0."""
-    values = inherited(start, prior, ("centre", "scale", "linked", "right"))
+    values = inherit(start, prior, ("centre", "scale", "linked", "right"))
     values["linked"][-1], values["right"][-1] = prior.linked[-1], prior.right[-1]
     return Verifier(start.names, **values)

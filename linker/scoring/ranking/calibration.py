@@ -16,7 +16,7 @@ import numpy as np
 
 from indexes.dtypes import BoolArray, Float32Array, Float64Array
 from linker.scoring.probability import logistic
-from linker.scoring.probability.shares import adapted, estimate_share, evidence_of
+from linker.scoring.probability.shares import adapt, estimate_share, evidence_of
 
 # Features of the best candidate that indicate whether it is relevant at all, if the ranker has them.
 # Either coverage alone (of the query by the candidate, or the reverse) would depend on the lengths of both.
@@ -75,7 +75,7 @@ class ListCalibration:
         """
         if self.linked is None:
             return none
-        return np.where(none < 1, 1 - adapted(1 - none, self.linked, share), 1.0)
+        return np.where(none < 1, 1 - adapt(1 - none, self.linked, share), 1.0)
 
     def share(self, none: Float64Array) -> float | None:
         """Return the share of queries with a match, given their P(none) [n]; None for older rankers."""
@@ -128,9 +128,9 @@ def fit(
     centre, scale = x.mean(axis=0), x.std(axis=0) + 1e-6
     match = np.append(has, np.zeros(len(x) - len(has), dtype=bool))
     weights = logistic.fit((x - centre) / scale, ~match)
-    own, fitted = ((has.sum() + 1) / (len(each) + 2) for each in (has, match))
-    linked = own if share is None else share
-    weights[-1] += logit(fitted) - logit(linked)
+    judged_share, fitted_share = ((has.sum() + 1) / (len(each) + 2) for each in (has, match))
+    linked = judged_share if share is None else share
+    weights[-1] += logit(fitted_share) - logit(linked)
     slope = slope_of(np.where(valid, scores, -np.inf), relevant)
     a, b, c = (tuple(map(float, part)) for part in (weights, centre, scale))
     return ListCalibration(wanted, slope, a, b, c, float(linked))

@@ -153,7 +153,7 @@ class Gatherer:
         parts: list[RowArray] = [found[:, : settings.bm25]]
         queries = None
         if settings.date_field:
-            parts.append(self._dated(found, query_days))
+            parts.append(self._rows_in_window(found, query_days))
         if self._embed is not None and hybrid.vectors is not None:
             queries = self._embed(texts)
             near, _ = hybrid.vectors.search_rows(queries, max(1, settings.dense), where)
@@ -162,8 +162,8 @@ class Gatherer:
         out = np.zeros((*rows.shape, len(self.names)), dtype=np.float32)
         forward = self._collection.forward_of(hybrid, rows, texts)
         for number, text in enumerate(texts):
-            here = rows[number][rows[number] >= 0]
-            out[number, : len(here), : len(features.NAMES)] = forward.describe(forward.words(text), here)
+            valid = rows[number][rows[number] >= 0]
+            out[number, : len(valid), : len(features.NAMES)] = forward.describe(forward.words(text), valid)
         if queries is not None:
             vectors = self._collection.vectors_of(hybrid, rows)
             for number in range(len(texts)):
@@ -171,7 +171,7 @@ class Gatherer:
                 out[number, :size, len(features.NAMES)] = vectors[number, :size] @ queries[number]
         if settings.date_field:
             earlier = query_days[:, None] - self._days(rows)
-            out[:, :, -len(DATE_NAMES) :] = np.where(rows[:, :, None] >= 0, self._compared(earlier), 0)
+            out[:, :, -len(DATE_NAMES) :] = np.where(rows[:, :, None] >= 0, self._date_features(earlier), 0)
         return Pool(rows, out, self.names)
 
     def _days(self, rows: RowArray) -> Float64Array:
@@ -180,7 +180,7 @@ class Gatherer:
         days = [self._day(value) if isinstance(value, str) else math.nan for value in values]
         return np.array(days).reshape(rows.shape)
 
-    def _dated(self, found: RowArray, query_days: Float64Array) -> RowArray:
+    def _rows_in_window(self, found: RowArray, query_days: Float64Array) -> RowArray:
         """Return the first `dated` of BM25's rows [n, DEEP] whose dates are right, [n, dated], padded with −1."""
         low, high = WINDOWS[self._settings.direction]
         later = self._days(found) - query_days[:, None]
@@ -189,7 +189,7 @@ class Gatherer:
         dated = np.where(np.take_along_axis(right, order, 1), np.take_along_axis(found, order, 1), -1)
         return np.asarray(dated, dtype=np.int64)
 
-    def _compared(self, earlier: Float64Array) -> Float32Array:
+    def _date_features(self, earlier: Float64Array) -> Float32Array:
         """Return the features DATE_NAMES, float32 [n, c, 3], from the days [n, c] from a document to its query."""
         days = -earlier
         wrong = {"after": -days, "before": days, "near": np.abs(days)}[self._settings.direction]

@@ -14,10 +14,10 @@ from linker.base.errors import InputError
 from linker.scoring.probability.competition import ANY, ONE, compete, spread
 from linker.scoring.probability.promise import best_f1, least_probability
 from linker.scoring.probability.verification import first_candidates, fit_calibrated, names_of
-from linker.scoring.ranking.calibrated import Calibrated
+from linker.scoring.ranking.calibrated_ranker import CalibratedRanker
 from linker.scoring.ranking.calibration import slope_of
-from linker.scoring.ranking.described import Described, Fold, aligned
 from linker.scoring.ranking.linear import PENALTY, LinearRanker, fit_ranker
+from linker.scoring.ranking.lists import CandidateLists, Fold, align
 
 FEWEST = 20  # minimum number of links from which a ranker is learned
 SHARPEST = np.exp(2)  # steepest slope of the logits: if all links were found, any slope would fit
@@ -50,7 +50,7 @@ class Held:
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class FittedRanker:
     """A calibrated ranker, the probabilities of the pages to link, and the held-out candidates.
 
     `probabilities` float64 [n, c + 1], the last column for "no link"; `share`: the expected or estimated share of
@@ -58,7 +58,7 @@ class Fitted:
     `contradicted` int64 [k]: source rows whose known links look wrong and were not used for the probabilities.
     """
 
-    model: Calibrated
+    model: CalibratedRanker
     probabilities: Float64Array
     share: float
     quality: float = float("nan")
@@ -81,12 +81,12 @@ class Fitted:
 
 
 def learn_ranker(
-    lists: Described,
+    lists: CandidateLists,
     parts: Sequence[Fold],
-    start: Calibrated | None,
+    start: CalibratedRanker | None,
     expected: float | None = None,
     divisions: int = 1,
-) -> Fitted:
+) -> FittedRanker:
     """Return a ranker and a verifier learned from the folds `parts`, and the probabilities of `lists`.
 
     `parts` holds the folds of all `divisions`, one division after another: a page counts as much as with one division,
@@ -94,22 +94,22 @@ def learn_ranker(
     if it was learned elsewhere. `expected`: the share of pages with a counterpart, if it is known. Raises InputError if
     folds and `start` are both missing.
     """
-    start = start and adapted(start, lists)
+    start = start and adapt(start, lists)
     if not parts:
         if start is None:
             raise InputError(
                 f"this method learns its ranker from linked pages: pass at least {FEWEST} (`train` QRELS)"
             )
         lists = replace(
-            lists, features=aligned(lists, start.ranker.names, start.ranker.centre), names=start.ranker.names
+            lists, features=align(lists, start.ranker.names, start.ranker.centre), names=start.ranker.names
         )
-        return _applied(start, _Scored.of(lists, start.ranker.logits(lists.features)), expected)
-    ranker, linked, alone = _cross_fitted(parts, start, divisions)
-    contradicted = [_contradicted(s, p) for s, p in zip(linked, parts, strict=True)]
+        return _apply(start, _Scored.of(lists, start.ranker.logits(lists.features)), expected)
+    ranker, linked, alone = _cross_fit(parts, start, divisions)
+    contradicted = [_contradictions(s, p) for s, p in zip(linked, parts, strict=True)]
     wrong = np.concatenate([p.lists.rows[c] for p, c in zip(parts, contradicted, strict=True)])
     if len(wrong) > DOUBTFUL * sum(len(p.right) for p in parts):
         parts = [p.only(~c) for p, c in zip(parts, contradicted, strict=True)]
-        ranker, linked, alone = _cross_fitted(parts, start, divisions)
+        ranker, linked, alone = _cross_fit(parts, start, divisions)
     else:
         wrong = wrong[:0]
     pages = _Scored.of(lists, ranker.logits(lists.features))
@@ -120,27 +120,27 @@ def learn_ranker(
 
     rows = [part.lists.rows for part in parts]
     verifier, checks = fit_calibrated(names, rows, x, right, y, prior, divisions)
-    fitted = _applied(Calibrated(ranker, verifier), pages, expected)
+    fitted = _apply(CalibratedRanker(ranker, verifier), pages, expected)
     first = slice(len(parts) // divisions)  # only the first division, so that a test counts each page once
-    held = Held(
+    candidates = Held(
         np.concatenate([check(v, fitted.share) for check, v in zip(checks[first], x[first], strict=True)]),
         np.concatenate(right[first]),
         np.concatenate([check(v, fitted.share) for check, v in zip(checks[first], y[first], strict=True)]),
     )
     wrong = np.unique(wrong)
-    return replace(fitted, quality=_quality(linked, parts), held=held, contradicted=wrong)
+    return replace(fitted, quality=_quality(linked, parts), held=candidates, contradicted=wrong)
 
 
 @dataclass(frozen=True, eq=False)
 class _Scored:
     """Lists with the ranker's `logits` and the probabilities `won` after competition: float64 [n, c + 1]."""
 
-    lists: Described
+    lists: CandidateLists
     logits: Float64Array
     won: Float64Array
 
     @classmethod
-    def of(cls, lists: Described, logits: Float64Array) -> _Scored:
+    def of(cls, lists: CandidateLists, logits: Float64Array) -> _Scored:
         return cls(lists, logits, compete(logits, lists.targets, ONE if lists.exclusive else ANY))
 
     def against(self, others: _Scored) -> _Scored:
@@ -153,8 +153,8 @@ class _Scored:
         return first_candidates(ranker, self.lists.features, self.logits, self.won)
 
 
-def _cross_fitted(
-    parts: Sequence[Fold], start: Calibrated | None, divisions: int
+def _cross_fit(
+    parts: Sequence[Fold], start: CalibratedRanker | None, divisions: int
 ) -> tuple[LinearRanker, list[_Scored], list[_Scored]]:
     """Return the ranker, and each fold scored by the ranker of the other pages, with and without its targets."""
     names, prior = parts[0].lists.names, start.ranker if start else None
@@ -174,7 +174,7 @@ def _cross_fitted(
     return replace(fit(parts), temperature=t), linked, alone
 
 
-def _contradicted(scored: _Scored, part: Fold) -> BoolArray:
+def _contradictions(scored: _Scored, part: Fold) -> BoolArray:
     """Return which linked pages [n] have a clear counterpart that is not their linked target."""
     n, scores = np.arange(len(part.right)), scored.logits[:, :-1].copy()
     linked = np.where(part.right >= 0, scores[n, part.right], -np.inf)
@@ -185,10 +185,10 @@ def _contradicted(scored: _Scored, part: Fold) -> BoolArray:
     return np.asarray(clear & (linked - best <= HOPELESS))
 
 
-def _applied(model: Calibrated, pages: _Scored, expected: float | None) -> Fitted:
+def _apply(model: CalibratedRanker, pages: _Scored, expected: float | None) -> FittedRanker:
     x = pages.features(model.ranker)
     share = model.verifier.share(x) if expected is None else expected
-    return Fitted(model, spread(pages.won, model.verifier(x, share)), share)
+    return FittedRanker(model, spread(pages.won, model.verifier(x, share)), share)
 
 
 def _quality(linked: Sequence[_Scored], parts: Sequence[Fold]) -> float:
@@ -197,12 +197,12 @@ def _quality(linked: Sequence[_Scored], parts: Sequence[Fold]) -> float:
     return float(np.log(chosen + 1e-6).mean())
 
 
-def adapted(start: Calibrated, lists: Described) -> Calibrated:
+def adapt(start: CalibratedRanker, lists: CandidateLists) -> CalibratedRanker:
     """Return `start`, restandardised on the `lists` to link if it was learned elsewhere."""
     if not start.elsewhere:
         return start
-    features = aligned(lists, start.ranker.names, start.ranker.centre)
-    return Calibrated(start.ranker.restandardised(features), start.verifier)
+    features = align(lists, start.ranker.names, start.ranker.centre)
+    return CalibratedRanker(start.ranker.restandardise(features), start.verifier)
 
 
 def temperature(logits: Float64Array, right: Int64Array) -> float:

@@ -38,7 +38,7 @@ def learn(
     settings = settings or PoolSettings()
     judged = [q for q in queries if q.id in qrels]
     gatherer = Gatherer(collection, settings, embed)
-    pool = gathered(gatherer, [q.text for q in judged], advance)
+    pool = gather_batches(gatherer, [q.text for q in judged], advance)
     relevant = relevant_rows(gatherer.ranking, judged, qrels, pool.rows)
     record = collection.manifest.encoder
     found = int(relevant.any(axis=1).sum())
@@ -46,7 +46,7 @@ def learn(
         advance(
             f"{found} queries are too few to learn from ({FEWEST}): the ranker that comes with linker is used"
         )
-        return pooled.measured(pool, relevant, found)
+        return pooled.measure(pool, relevant, found)
     about = {"language": collection.manifest.analysis.language, "documents": len(collection)}
     return train(
         pool,
@@ -59,7 +59,7 @@ def learn(
     )
 
 
-def gathered(
+def gather_batches(
     gatherer: Gatherer, texts: Sequence[str], advance: Callable[[str], object] = lambda step: None
 ) -> Pool:
     """Return the candidates of many texts."""
@@ -90,13 +90,13 @@ def relevant_rows(ranking: HybridIndex, queries: Sequence[Query], qrels: Qrels, 
     ).reshape(rows.shape)
 
 
-def measured(
+def measure(
     collection: AnyCollection, ranker: Ranker, embed: Embed | None, queries: Sequence[Query], qrels: Qrels
 ) -> dict[str, float]:
     """Return MRR and S@1 of a ranker, and of the first retriever, on queries that the ranker has not seen."""
     judged = [q for q in queries if any(r > 0 for r in qrels.get(q.id, {}).values())]
     gatherer = Gatherer(collection, ranker.pool, embed)
-    pool = gathered(gatherer, [q.text for q in judged])
+    pool = gather_batches(gatherer, [q.text for q in judged])
     relevant = relevant_rows(gatherer.ranking, judged, qrels, pool.rows)
     figures = after_and_before(ranker.scores(pool), relevant, pool.valid)
     names = ("queries", "mrr", "success", "mrr_before", "success_before")

@@ -41,7 +41,7 @@ class LinearRanker:
         out = (features - self.centre.astype(np.float32)) / self.scale.astype(np.float32)
         return np.asarray(np.clip(out, -CLIP, CLIP), np.float32)
 
-    def restandardised(self, features: Features) -> LinearRanker:
+    def restandardise(self, features: Features) -> LinearRanker:
         """Return the ranker restandardised on the lists `features` [n, c, f]; its own scale counts as 20 lists.
 
         Scores are generally larger with one dictionary or language than with another. Nearly all candidates are wrong,
@@ -91,12 +91,12 @@ def fit_ranker(
         0.0,
     )
     if prior is not None:
-        start = replace(start, **inherited(start, prior, ("centre", "scale", "weights")), none=prior.none)
+        start = replace(start, **inherit(start, prior, ("centre", "scale", "weights")), none=prior.none)
     weights, none = _minimise(start.standard(features), right, penalty, start)
     return replace(start, weights=weights, none=none)
 
 
-def inherited(start: Any, prior: Any, keys: Sequence[str]) -> dict[str, Any]:
+def inherit(start: Any, prior: Any, keys: Sequence[str]) -> dict[str, Any]:
     """Return the arrays `keys` of `start`, with the values of `prior` for the features that it has, too."""
     position = {name: i for i, name in enumerate(prior.names)}
     values = {key: getattr(start, key).copy() for key in keys}

@@ -20,7 +20,7 @@ from linker.scoring.ranking import calibration, folder
 from linker.scoring.ranking.candidates import Pool, PoolSettings
 from linker.scoring.ranking.forest import MOST_BYTES, Forest, compact
 from linker.scoring.ranking.groups import names_of
-from linker.scoring.ranking.ranker import Ranker, blended
+from linker.scoring.ranking.ranker import Ranker, blend_with_bm25
 from linker.scoring.ranking.training import Training, TrainingLists, after_and_before, grow, lists_of
 
 NAME = "pooled"  # the name by which `--rerank` chooses it
@@ -74,7 +74,7 @@ def load() -> Ranker:
     return folder.load(FOLDER)
 
 
-def measured(pool: Pool, relevant: BoolArray, found: int) -> Training:
+def measure(pool: Pool, relevant: BoolArray, found: int) -> Training:
     """Return linker's default ranker like a newly trained one, with its figures on the queries' candidates."""
     ranker = load()
     figures = after_and_before(ranker.scores(pool), relevant, pool.valid)
@@ -99,29 +99,29 @@ def learn(
         raise InputError("a pooled ranker learns from two collections or more")
     names = parts[0][0].names
     lists = [lists_of(pool, relevant) for pool, relevant in parts]
-    text = text or compact(grow(_joined(lists), names_of(names), TREES, seed))
+    text = text or compact(grow(_join(lists), names_of(names), TREES, seed))
     columns = []
     for number, (pool, relevant) in enumerate(parts):
-        others = _joined([part for place, part in enumerate(lists) if place != number])
+        others = _join([part for place, part in enumerate(lists) if place != number])
         forest = Forest.read(compact(grow(others, names_of(names), TREES, seed)))
         others_only = pool.without(relevant)
-        scores = _blended(forest, pool, lists[number])
-        hidden = _blended(forest, others_only, lists_of(others_only, relevant))
+        scores = _blend(forest, pool, lists[number])
+        hidden = _blend(forest, others_only, lists_of(others_only, relevant))
         columns.append((scores, hidden, pool.valid, relevant, pool.features))
-    scores, hidden, valid, relevant, features = (_stacked(column) for column in zip(*columns, strict=True))
+    scores, hidden, valid, relevant, features = (_stack(column) for column in zip(*columns, strict=True))
     fitted = calibration.fit(scores, hidden, valid, relevant, features, names, SHARE)
     ranker = Ranker(PoolSettings(), names, Forest.read(text), fitted, blend=BLEND, about=dict(about or {}))
     return ranker, text
 
 
-def _blended(forest: Forest, pool: Pool, lists: TrainingLists) -> Float64Array:
+def _blend(forest: Forest, pool: Pool, lists: TrainingLists) -> Float64Array:
     """Return the blended scores [n, c] of a pool's candidates, from its lists; 0 if there is none."""
     scores = np.full(pool.rows.shape, -np.inf)
     scores[pool.valid] = forest.scores(lists.x)
-    return np.where(pool.valid, blended(scores, pool, BLEND), 0)
+    return np.where(pool.valid, blend_with_bm25(scores, pool, BLEND), 0)
 
 
-def _joined(lists: Sequence[TrainingLists]) -> TrainingLists:
+def _join(lists: Sequence[TrainingLists]) -> TrainingLists:
     return TrainingLists(
         *(
             np.concatenate([getattr(part, f.name) for part in lists])
@@ -130,7 +130,7 @@ def _joined(lists: Sequence[TrainingLists]) -> TrainingLists:
     )
 
 
-def _stacked(parts: Sequence[AnyArray]) -> AnyArray:
+def _stack(parts: Sequence[AnyArray]) -> AnyArray:
     """Return arrays [n, c, …] as one, padded with 0 to the longest lists."""
     most = max(part.shape[1] for part in parts)
     padded = [np.pad(p, [(0, 0), (0, most - p.shape[1]), *[(0, 0)] * (p.ndim - 2)]) for p in parts]

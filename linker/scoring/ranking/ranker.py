@@ -23,7 +23,7 @@ EQUAL = 1e-9  # the scores of a query count as equal if their standard deviation
 
 
 @dataclass(frozen=True)
-class Ranked:
+class RankedCandidates:
     """The candidates of n queries, best first: rows (int64 [n, c], −1: none), scores and P(link) (float64 [n, c]).
 
     `none` (float64 [n]) is the probability that no candidate is relevant.
@@ -60,24 +60,26 @@ class Ranker:
             )
 
     @cached_property
-    def _used(self) -> Int64Array:
+    def _positions(self) -> Int64Array:
         """The positions of the trees' features among those that `with_group` returns."""
         places = {name: place for place, name in enumerate(names_of(self.names))}
         return np.array([places[name] for name in self.forest.names], dtype=np.int64)
 
     def inputs(self, pool: Pool) -> AnyArray:
         """Return the trees' features of all candidates of a pool, float32 [candidates, features]."""
-        grouped = with_group(self._known(pool), pool.valid, self.names)
-        return np.asarray(grouped[pool.valid][:, self._used])
+        grouped = with_group(self._features_of(pool), pool.valid, self.names)
+        return np.asarray(grouped[pool.valid][:, self._positions])
 
-    def rank(self, pool: Pool) -> Ranked:
+    def rank(self, pool: Pool) -> RankedCandidates:
         """Return a pool's candidates in the ranker's order. Raises InputError if the pool lacks a feature."""
         scores = self.scores(pool)
         finite = np.where(pool.valid, scores, 0)
-        links, none = self.calibration.probabilities(finite, pool.valid, self._known(pool), self.names)
+        links, none = self.calibration.probabilities(finite, pool.valid, self._features_of(pool), self.names)
         order = np.argsort(-scores, axis=1, kind="stable")
         rows = np.take_along_axis(pool.rows, order, 1)
-        return Ranked(rows, np.take_along_axis(scores, order, 1), np.take_along_axis(links, order, 1), none)
+        return RankedCandidates(
+            rows, np.take_along_axis(scores, order, 1), np.take_along_axis(links, order, 1), none
+        )
 
     def scores(self, pool: Pool) -> Float64Array:
         """Return the scores of a pool's candidates, float64 [n, c], −inf where there is none."""
@@ -85,9 +87,9 @@ class Ranker:
         for start in range(0, len(scores), BATCH):
             part = pool.part(slice(start, start + BATCH))
             scores[start : start + BATCH][part.valid] = self.forest.scores(self.inputs(part))
-        return blended(scores, pool, self.blend) if self.blend else scores
+        return blend_with_bm25(scores, pool, self.blend) if self.blend else scores
 
-    def _known(self, pool: Pool) -> AnyArray:
+    def _features_of(self, pool: Pool) -> AnyArray:
         if pool.names == self.names:
             return pool.features
         if missing := [name for name in self.names if name not in pool.names]:
@@ -98,7 +100,7 @@ class Ranker:
         return pool.features[:, :, [pool.names.index(name) for name in self.names]]
 
 
-def blended(scores: Float64Array, pool: Pool, blend: float) -> Float64Array:
+def blend_with_bm25(scores: Float64Array, pool: Pool, blend: float) -> Float64Array:
     """Return z(scores) + `blend` · z(BM25) over the candidates of each query, −inf where there is none."""
     bm25 = pool.features[:, :, pool.names.index("bm25")]
     # If all sums of leaves are equal, their deviation is only rounding error.
@@ -107,7 +109,7 @@ def blended(scores: Float64Array, pool: Pool, blend: float) -> Float64Array:
 
 
 @dataclass(frozen=True)
-class Moved:
+class ScoreParts:
     """The parts of a candidate's score: start + the sum of `features` + rest.
 
     `start` is the same for all candidates of a query, `features` has the largest contributions by feature, largest
@@ -119,7 +121,7 @@ class Moved:
     rest: float
 
 
-def contributions(ranker: Ranker, pool: Pool, top: int) -> list[Moved]:
+def contributions(ranker: Ranker, pool: Pool, top: int) -> list[ScoreParts]:
     """Return the contributions to each candidate's score for one query, in the pool's order, with `top` features.
 
     The z-score of a blend is linear in the scores of a query, and so are its contributions.
@@ -133,10 +135,10 @@ def contributions(ranker: Ranker, pool: Pool, top: int) -> list[Moved]:
         values = values / spread if spread > EQUAL else np.zeros_like(values)
         bm25 = ranker.blend * zscores(words[None], np.ones((1, len(words)), dtype=bool), least=EQUAL)[0]
         values = np.column_stack([values[:, :-1], bm25, values[:, -1]])
-    return [_moved(line[:-1], float(line[-1]), names, top) for line in values]
+    return [_contributions(line[:-1], float(line[-1]), names, top) for line in values]
 
 
-def _moved(line: Float64Array, start: float, names: Sequence[str], top: int) -> Moved:
+def _contributions(line: Float64Array, start: float, names: Sequence[str], top: int) -> ScoreParts:
     largest = [i for i in np.argsort(-np.abs(line), kind="stable")[:top].tolist() if line[i]]
     features = {names[i]: float(line[i]) for i in largest}
-    return Moved(start, features, float(line.sum()) - sum(features.values()))
+    return ScoreParts(start, features, float(line.sum()) - sum(features.values()))

@@ -14,7 +14,7 @@ from indexes.hybrid import Answer, Embed, Mode
 from indexes.interface import Filter, Hits
 from linker.base.errors import InputError
 from linker.scoring.ranking.candidates import Gatherer, Pool
-from linker.scoring.ranking.ranker import BATCH, Moved, Ranked, Ranker, contributions
+from linker.scoring.ranking.ranker import BATCH, RankedCandidates, Ranker, ScoreParts, contributions
 
 # minimum number of texts that count as one batch: a server may have put fewer together from unrelated requests
 FEWEST = 50
@@ -41,19 +41,19 @@ class RankedSearch:
             self.ranker.rank(gatherer.gather(texts[start : start + BATCH], where))
             for start in range(0, len(texts), BATCH)
         ]
-        alone = np.concatenate([np.empty(0), *(part.none for part in parts)])
-        none = self.ranker.calibration.together(alone) if len(texts) >= FEWEST else alone
-        times = np.divide(1 - none, 1 - alone, out=np.ones(len(none)), where=alone < 1)
+        separate = np.concatenate([np.empty(0), *(part.none for part in parts)])
+        none = self.ranker.calibration.together(separate) if len(texts) >= FEWEST else separate
+        times = np.divide(1 - none, 1 - separate, out=np.ones(len(none)), where=separate < 1)
         hits: list[Hits] = []
         for part in parts:
-            here = slice(len(hits), len(hits) + len(part.rows))
-            links = part.links[:, :k] * times[here, None]
+            part_rows = slice(len(hits), len(hits) + len(part.rows))
+            links = part.links[:, :k] * times[part_rows, None]
             found = gatherer.ranking.rows.hits(part.rows[:, :k], links.astype(np.float32))
-            hits += [replace(h, no_match=p) for h, p in zip(found, none[here].tolist(), strict=True)]
+            hits += [replace(h, no_match=p) for h, p in zip(found, none[part_rows].tolist(), strict=True)]
         mode: Mode = "hybrid" if self.ranker.encoder else "bm25"
         return Answer(hits, mode, reranked=True, ranker=self.ranker.fingerprint)
 
-    def explain(self, text: str, top: int = 8) -> tuple[Pool, Ranked, list[tuple[str, Moved]]]:
+    def explain(self, text: str, top: int = 8) -> tuple[Pool, RankedCandidates, list[tuple[str, ScoreParts]]]:
         """Return a text's candidates, in the pool's and in the ranker's order, and the contributions to each score.
 
         The contributions are in the ranker's order, each with its document's id and the `top` largest features.
@@ -66,7 +66,7 @@ class RankedSearch:
         return pool, ranked, [(ids[row], moved[place[row]]) for row in ranked.rows[0].tolist() if row >= 0]
 
 
-def followed(answer: Answer, first: Answer, k: int) -> Answer:
+def fill_up(answer: Answer, first: Answer, k: int) -> Answer:
     """Return an answer's hits, then the first stage's other hits in order, with scores −1, −2, …: k in total."""
     hits = []
     for ranked, before in zip(answer.hits, first.hits, strict=True):

@@ -127,7 +127,7 @@ def train(
     best = next(i for i, mean in enumerate(means) if mean >= max(means) - GOOD_ENOUGH)
     advance("growing the trees")
     text = compact(grow(lists, names, STEPS[best], seed))
-    hidden = _hidden(pool, relevant, fold, [Forest(f.names, f.trees[: STEPS[best]]) for f in forests])
+    hidden = _hide(pool, relevant, fold, [Forest(f.names, f.trees[: STEPS[best]]) for f in forests])
     fitted = calibration.fit(out[best], hidden, pool.valid, relevant, pool.features, pool.names)
     about = {"queries": len(relevant), "found": found, "seed": seed, "trees": STEPS[best], **(about or {})}
     ranker = Ranker(settings, pool.names, Forest.read(text), fitted, encoder=encoder, about=about)
@@ -164,15 +164,15 @@ def _out_of_fold(
         advance(f"cross-validation {number + 1} of {folds}")
         forest = Forest.read(compact(grow(lists.part(fold != number), names, STEPS[-1], seed)))
         forests.append(forest)
-        held, here = lists.part(fold == number), valid & (fold == number)[:, None]
-        done, sums = 0, np.zeros(len(held.x))
+        part, cells = lists.part(fold == number), valid & (fold == number)[:, None]
+        start, sums = 0, np.zeros(len(part.x))
         for scores, step in zip(out, STEPS, strict=True):
-            sums = sums + Forest(forest.names, forest.trees[done:step]).scores(held.x)
-            scores[here], done = sums, step
+            sums = sums + Forest(forest.names, forest.trees[start:step]).scores(part.x)
+            scores[cells], start = sums, step
     return out, forests
 
 
-def _hidden(pool: Pool, relevant: BoolArray, fold: Int64Array, forests: Sequence[Forest]) -> Float64Array:
+def _hide(pool: Pool, relevant: BoolArray, fold: Int64Array, forests: Sequence[Forest]) -> Float64Array:
     """Return the scores [n, c] that the other candidates get without the relevant ones, by each fold's trees."""
     others = pool.without(relevant)
     lists = lists_of(others, relevant)

@@ -13,7 +13,7 @@ from uuid import uuid4
 from indexes.interface import Document, filter_values
 from linker.base.progress import Progress, listening
 from linker.corpora.languages import CODES, guess_language
-from linker.crosslingual.regrouping import grouped
+from linker.crosslingual.regrouping import regroup
 from linker.crosslingual.sides import judged_between, side_of
 from linker.engine.groups import Groups
 from linker.review.grouped import Grouped, Item, Story, save
@@ -41,7 +41,7 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
         corpus = side_of(path_of(spec, "corpus", Path(temporary) / "corpus.jsonl"), None, None)
         known = judged_between("same, different", judged, corpus.documents) if judged else {}
         out = Path(spec["out"]) if "out" in spec else None
-        groups = grouped(corpus, known, days=spec["days"], precision=spec["precision"], next_to=out).groups
+        groups = regroup(corpus, known, days=spec["days"], precision=spec["precision"], next_to=out).groups
     if out and corpus.engine:
         generation = corpus.engine.collection.manifest.generation
         stories = stories_of(groups, corpus.documents, frozenset(spec["keep"]))

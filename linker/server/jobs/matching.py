@@ -13,7 +13,7 @@ from indexes.interface import Document
 from linker.base.errors import InputError
 from linker.base.progress import Progress, listening
 from linker.crosslingual.sides import UNKNOWN, Side
-from linker.crosslingual.together import candidate_lists, ranked
+from linker.crosslingual.together import candidate_lists, rank
 from linker.engine.engine import Engine
 from linker.review.interface import Seed
 from linker.review.ledger import Ledger
@@ -109,7 +109,7 @@ def _decide(engine: Engine, seeds: Sequence[Seed], links: Sequence[tuple[str, st
 
 def _rank(engine: Engine, names: Sequence[str], lists: Lists, known: Known | None) -> Candidates:
     ids = engine.collection.rows.ids
-    best = ranked(lists, decide(lists, known), names, ids)
+    best = rank(lists, decide(lists, known), names, ids)
     candidates = {}
     for name, rows, scores in zip(names, best.targets, best.scores, strict=True):
         valid = rows >= 0

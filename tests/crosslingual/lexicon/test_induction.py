@@ -13,7 +13,7 @@ from indexes.dtypes import Float32Array
 from linker.crosslingual.lexicon.alignment import agreement, align, neighbours, procrustes, word_vectors
 from linker.crosslingual.lexicon.induction import (
     WordPairs,
-    _associated,
+    _associations,
     compete,
     distinctness,
     g_squared,
@@ -101,7 +101,7 @@ def test_expected_pairs_of_many_links_agree_with_shuffled_ones() -> None:
     x, y = (sp.csr_array((rng.random((2000, 150)) < share).astype(np.float32)) for _ in range(2))
     a, b = (np.bincount(m.indices, minlength=150) for m in (x, y))
     _, expected = pairs_by_chance(a, b, 2000, fewest=3)
-    counted = [len(_associated(x, y[rng.permutation(2000)]).strength) for _ in range(30)]
+    counted = [len(_associations(x, y[rng.permutation(2000)]).strength) for _ in range(30)]
     assert expected.sum() == pytest.approx(np.mean(counted), abs=4 * np.std(counted) / 30**0.5 + 1)
     assert np.mean(counted) > 20
 
@@ -124,8 +124,8 @@ def test_words_that_avoid_each_other_are_no_pair() -> None:
     apart, together = x.copy(), x.copy()
     x[:50], apart[46:96], together[4:54] = 1, 1, 1
     assert g_squared(np.array([4.0]), np.array([50.0]), np.array([50.0]), 100)[0] > 8
-    assert len(_associated(sp.csr_array(x), sp.csr_array(apart)).strength) == 0
-    assert len(_associated(sp.csr_array(x), sp.csr_array(together)).strength) == 1
+    assert len(_associations(sp.csr_array(x), sp.csr_array(apart)).strength) == 0
+    assert len(_associations(sp.csr_array(x), sp.csr_array(together)).strength) == 1
 
 
 def test_few_links_teach_nothing() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from linker.base.errors import InputError
 from linker.corpora.dictionaries import Dictionary
-from linker.crosslingual.lexicon.orientation import OrientationCounts, matches, oriented
+from linker.crosslingual.lexicon.orientation import OrientationCounts, matches, orient
 from linker.crosslingual.methods import link
 from linker.crosslingual.task import Task
 from tests.crosslingual.synthetic import twin
@@ -44,9 +44,9 @@ def test_it_takes_clear_evidence(straight: int, back: int, wrong: bool) -> None:
 def test_a_turned_dictionary_is_turned_back_with_a_note(caplog: pytest.LogCaptureFixture) -> None:
     right = dictionary(*PAIRS)
     with caplog.at_level(logging.INFO, "linker"):
-        assert oriented(right, FRENCH, ENGLISH) is right
+        assert orient(right, FRENCH, ENGLISH) is right
         assert not caplog.messages
-        found = oriented(turned(right), FRENCH, ENGLISH)
+        found = orient(turned(right), FRENCH, ENGLISH)
     assert found.pairs == right.pairs and found.turned
     (message,) = caplog.messages
     assert "fr-en.tsv: leads from en to fr, so it is reversed" in message
@@ -56,7 +56,7 @@ def test_a_turned_dictionary_is_turned_back_with_a_note(caplog: pytest.LogCaptur
 def test_a_dictionary_of_other_languages_is_noted_and_kept(caplog: pytest.LogCaptureFixture) -> None:
     other = dictionary(("Hund", "hond"), ("Katze", "kat"))
     with caplog.at_level(logging.INFO, "linker"):
-        assert oriented(other, FRENCH, ENGLISH) is other
+        assert orient(other, FRENCH, ENGLISH) is other
     assert caplog.messages == ["fr-en.tsv: none of 2 pairs matches the pages: does it lead from fr to en?"]
 
 
@@ -84,5 +84,5 @@ def test_a_dictionary_with_every_second_line_turned_is_refused() -> None:
         (b, a) if line % 2 else (a, b) for line, (a, b) in enumerate([*corpus.dictionary, *corpus.dictionary])
     )
     with pytest.raises(InputError, match=r"mixes both directions.*put the word in und first in every line"):
-        oriented(dictionary(*pairs), corpus.source, corpus.target)
-    assert oriented(dictionary(*corpus.dictionary), corpus.source, corpus.target).pairs == corpus.dictionary
+        orient(dictionary(*pairs), corpus.source, corpus.target)
+    assert orient(dictionary(*corpus.dictionary), corpus.source, corpus.target).pairs == corpus.dictionary

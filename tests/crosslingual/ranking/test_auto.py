@@ -8,7 +8,7 @@ import pytest
 
 from linker.base.errors import InputError
 from linker.corpora.dictionaries import Dictionary
-from linker.crosslingual.learned import by_auto, by_cascade
+from linker.crosslingual.learned_methods import by_auto, by_cascade
 from linker.crosslingual.methods import link
 from linker.crosslingual.options import Options, TopicLearning
 from linker.crosslingual.pages.languages import language

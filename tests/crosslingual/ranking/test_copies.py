@@ -14,10 +14,10 @@ from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.explain import DISTINCT, Explainer
 from linker.crosslingual.task import Task
 from linker.scoring.probability.verification import Verifier, names_of
-from linker.scoring.ranking.calibrated import Calibrated
-from linker.scoring.ranking.described import Described
-from linker.scoring.ranking.fitting import Fitted
+from linker.scoring.ranking.calibrated_ranker import CalibratedRanker
+from linker.scoring.ranking.fitting import FittedRanker
 from linker.scoring.ranking.linear import LinearRanker
+from linker.scoring.ranking.lists import CandidateLists
 from tests.crosslingual.synthetic import Twin, twin
 
 # Page 0 shares 8 of 10 words with page 1, 7 of 11 with page 2, and all with page 3; pages 4 and 5 are empty.
@@ -39,7 +39,7 @@ def test_near_copies_share_four_fifths_of_their_words() -> None:
     assert near_copies(PRESENT, 0, np.arange(6)).tolist() == [True, True, False, True, False, False]
 
 
-def fitted(lists: Described, first: list[float]) -> Fitted:
+def fitted(lists: CandidateLists, first: list[float]) -> FittedRanker:
     """Probabilities of the candidates, and a verifier for which every first candidate is right with P = ¼."""
     n, c, _ = lists.features.shape
     ranker = LinearRanker(("x",), np.zeros(1), np.ones(1), np.ones(1), 0.0)
@@ -47,13 +47,13 @@ def fitted(lists: Described, first: list[float]) -> Fitted:
     verifier = Verifier(names_of(ranker), weights[1:], weights[1:] + 1, weights, weights)
     probabilities = np.full((n, c + 1), 0.01)
     probabilities[:, :4] = first
-    return Fitted(Calibrated(ranker, verifier), probabilities, 0.5)
+    return FittedRanker(CalibratedRanker(ranker, verifier), probabilities, 0.5)
 
 
 def test_a_group_has_the_linked_page_first_and_its_probability_together() -> None:
     targets = np.array([[3, 2, 0, 1], [2, 4, 0, 1], [4, 5, 2, 0]])
     features = np.array([3.0, 0, 2, 1], np.float32)[None, :, None].repeat(3, axis=0)
-    lists = Described(np.array([7, 8, 9]), targets, features, ("x",))
+    lists = CandidateLists(np.array([7, 8, 9]), targets, features, ("x",))
     groups = groups_of(PRESENT, lists, fitted(lists, [0.1, 0.05, 0.4, 0.3]), np.array([1, 2, 4]))
     assert set(groups) == {7, 9}  # page 2 has no copy
     assert groups[7].targets == (1, 0, 3)  # the linked page first, then by probability

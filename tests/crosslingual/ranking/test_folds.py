@@ -13,7 +13,7 @@ from linker.crosslingual.ranking.folds import divisions_of, folds_of, held_out
 from linker.crosslingual.ranking.interface import Learned
 from linker.crosslingual.ranking.learning import out_of_fold
 from linker.crosslingual.scoring.graph import NEAREST, Graph
-from linker.scoring.ranking.described import Described
+from linker.scoring.ranking.lists import CandidateLists
 from tests.crosslingual.synthetic import twin
 from tests.crosslingual.tiny import numbered
 
@@ -88,7 +88,7 @@ def test_no_link_of_a_page_teaches_its_own_description(monkeypatch: pytest.Monke
 RNG = np.random.default_rng(5)
 
 
-def listed(values: Float32Array, graph: Graph, rows: Int64Array, size: int) -> Described:
+def listed(values: Float32Array, graph: Graph, rows: Int64Array, size: int) -> CandidateLists:
     order = np.arange(values.shape[1])
     return candidate_lists(
         {"a": values[graph.rows, graph.columns]}, graph, rows, choosing=("a",), order=order, size=size

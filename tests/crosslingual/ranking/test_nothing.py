@@ -14,7 +14,7 @@ from linker.crosslingual.ranking.interface import Learned
 from linker.crosslingual.ranking.pooled import SETTINGS, rankers
 from linker.crosslingual.ranking.self_training import ROUNDS, retrieval, self_train
 from linker.crosslingual.task import LinkingResult, Task
-from linker.scoring.ranking.described import Described
+from linker.scoring.ranking.lists import CandidateLists
 from tests.crosslingual.synthetic import LETTERS, Twin, twin
 
 pytestmark = pytest.mark.usefixtures("divided_once")
@@ -109,11 +109,11 @@ def test_every_setting_has_a_ranker_of_its_own_features() -> None:
         assert any(name.startswith("lsi.") for name in names) == (setting.taught != "nothing")
 
 
-def lists(names: tuple[str, ...]) -> Described:
+def lists(names: tuple[str, ...]) -> CandidateLists:
     """Two pages with three candidates each; one feature."""
     targets = np.array([[5, 6, 7], [8, 9, 5]])
     features = np.array([[[3.0], [1.0], [1.0]], [[0.0], [2.0], [1.0]]], np.float32)
-    return Described(np.array([0, 4]), targets, features, names)
+    return CandidateLists(np.array([0, 4]), targets, features, names)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from scipy.special import expit, logit
 
 from linker.base.errors import InputError
 from linker.corpora.dictionaries import Dictionary
-from linker.crosslingual.learned import by_auto
+from linker.crosslingual.learned_methods import by_auto
 from linker.crosslingual.methods import link
 from linker.crosslingual.options import Options
 from linker.crosslingual.pages.pages import Pages
@@ -24,9 +24,9 @@ from linker.scoring.probability.verification import (
     fit_calibrated,
     fit_verifier,
 )
-from linker.scoring.ranking.described import Described
-from linker.scoring.ranking.fitting import Fitted, Held
+from linker.scoring.ranking.fitting import FittedRanker, Held
 from linker.scoring.ranking.linear import LinearRanker
+from linker.scoring.ranking.lists import CandidateLists
 from tests.crosslingual.synthetic import Twin, twin
 
 pytestmark = pytest.mark.usefixtures("divided_once")
@@ -98,7 +98,7 @@ def test_nothing_becomes_certain_from_a_few_pages_that_are_all_right() -> None:
 
 def test_features_of_a_worked_list() -> None:
     ranker = LinearRanker(("f",), np.zeros(1), np.ones(1), np.ones(1), 0.0)
-    lists = Described(
+    lists = CandidateLists(
         np.array([0]), np.array([[5, 6, 7]]), np.array([[[1.0], [3.0], [2.0]]], np.float32), ("f",)
     )
     logits = np.array([[1.0, 3.0, 2.0, 0.0]])
@@ -122,7 +122,7 @@ def promised(share: float, wrong: float, options: Options) -> tuple[float, dict[
     rng = np.random.default_rng(6)
     right = rng.random(400) >= wrong
     held = Held(np.where(right, 0.95, 0.3), right, np.full(400, 0.2))
-    model = Fitted(None, np.empty((0, 1)), share, held=held)  # type: ignore[arg-type]  # the model is not used
+    model = FittedRanker(None, np.empty((0, 1)), share, held=held)  # type: ignore[arg-type]  # the model is not used
     return model.least_probability(options.min_probability, options.precision, options.expected_linked)
 
 

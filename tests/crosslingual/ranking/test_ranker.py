@@ -6,10 +6,10 @@ import pytest
 from benchmarks.support.absent import calibration_error
 from linker.scoring.probability.competition import compete, softmax
 from linker.scoring.probability.verification import Verifier, names_of
-from linker.scoring.ranking.calibrated import Calibrated, from_json, to_json
-from linker.scoring.ranking.described import Described
-from linker.scoring.ranking.fitting import adapted, temperature
+from linker.scoring.ranking.calibrated_ranker import CalibratedRanker, from_json, to_json
+from linker.scoring.ranking.fitting import adapt, temperature
 from linker.scoring.ranking.linear import LinearRanker, _Objective, fit_ranker
+from linker.scoring.ranking.lists import CandidateLists
 
 RNG = np.random.default_rng(2)
 
@@ -53,9 +53,9 @@ def test_a_heavy_penalty_keeps_the_prior() -> None:
 def test_standardisation_counts_as_twenty_lists() -> None:
     ranker = LinearRanker(("a",), np.zeros(1), np.ones(1), np.ones(1), 0.0)
     lists = np.repeat(np.array([0.0, 4.0], np.float32), 10).reshape(20, 1, 1)
-    there = ranker.restandardised(lists)
+    there = ranker.restandardise(lists)
     assert there.centre == 1 and there.scale**2 == pytest.approx((4 + 1 + 1 + 1) / 2)
-    many = ranker.restandardised(np.tile(lists, (1000, 1, 1)))
+    many = ranker.restandardise(np.tile(lists, (1000, 1, 1)))
     np.testing.assert_allclose([*many.centre, *many.scale], 2, atol=0.01)
 
 
@@ -64,11 +64,11 @@ def test_only_what_was_learned_elsewhere_takes_on_the_standardisation_of_the_lis
     ranker = fit_ranker(list("abcd"), x, right)
     names = names_of(ranker)
     verifier = Verifier(names, *(np.ones(len(names) + more) for more in (0, 0, 1, 1)))
-    other = Described(np.arange(50), np.zeros((50, 6), np.int64), 3 * x + 1, ("a", "b", "c", "d"))
-    assert adapted(Calibrated(ranker, verifier), other).ranker is ranker
-    stranger = Calibrated(ranker, verifier, elsewhere=True)
-    there = adapted(stranger, other)
-    assert there.ranker.centre == pytest.approx(ranker.restandardised(other.features).centre)
+    other = CandidateLists(np.arange(50), np.zeros((50, 6), np.int64), 3 * x + 1, ("a", "b", "c", "d"))
+    assert adapt(CalibratedRanker(ranker, verifier), other).ranker is ranker
+    stranger = CalibratedRanker(ranker, verifier, elsewhere=True)
+    there = adapt(stranger, other)
+    assert there.ranker.centre == pytest.approx(ranker.restandardise(other.features).centre)
     assert not there.elsewhere
 
 
@@ -105,7 +105,7 @@ def test_a_pooled_ranker_survives_json() -> None:
     ranker = fit_ranker(list("abcd"), x, right)
     names = names_of(ranker)
     verifier = Verifier(names, *(np.abs(RNG.normal(size=len(names) + more)) for more in (0, 0, 1, 1)))
-    back = from_json(to_json(Calibrated(ranker, verifier)))
+    back = from_json(to_json(CalibratedRanker(ranker, verifier)))
     np.testing.assert_allclose(back.ranker.logits(x), ranker.logits(x), atol=1e-2)
     for part in ("centre", "scale", "linked", "right"):
         np.testing.assert_allclose(getattr(back.verifier, part), getattr(verifier, part), rtol=1e-4)
@@ -113,4 +113,4 @@ def test_a_pooled_ranker_survives_json() -> None:
     damages = ("temperature", 0), ("none", float("nan")), ("weights", [1.0]), ("scale", [0.0] * 4)
     for key, value in damages:
         with pytest.raises(ValueError, match="its ranker"):
-            from_json({**to_json(Calibrated(ranker, verifier)), key: value})
+            from_json({**to_json(CalibratedRanker(ranker, verifier)), key: value})

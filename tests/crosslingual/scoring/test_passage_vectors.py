@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from indexes.arrays import normalised
 from indexes.dtypes import Float32Array
 from linker.crosslingual.aligned.aligning import PassageCosts
-from linker.crosslingual.by_passages import PassageScores, by_votes, united
+from linker.crosslingual.by_passages import PassageScores, by_votes, unite
 from linker.crosslingual.pages.pages import count_terms
 from linker.crosslingual.pages.surface import letter_grams, mark_grams, romanise
 from linker.crosslingual.scoring.alignment import align, least_costs
@@ -146,7 +146,7 @@ def test_candidates_of_two_lists_appear_once() -> None:
         Candidates(np.array(targets), np.ones((2, 2), np.float32))
         for targets in ([[3, 1], [0, -1]], [[1, 2], [4, 0]])
     )
-    assert united(first, second).tolist() == [[3, 1, -1, 2], [0, -1, 4, -1]]
+    assert unite(first, second).tolist() == [[3, 1, -1, 2], [0, -1, 4, -1]]
 
 
 def test_passages_keep_lines_together() -> None:

@@ -16,7 +16,7 @@ from linker.crosslingual.pages.pages import column_sizes, count_terms, narrow
 from linker.crosslingual.scoring import sparse
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.products import Scores, WeightedProduct
-from linker.crosslingual.scoring.retrieval import Pass, filled, retrieve
+from linker.crosslingual.scoring.retrieval import Pass, fill, retrieve
 from linker.crosslingual.scoring.sparse import on_disk, release, times
 from linker.crosslingual.scoring.stages import Stages
 
@@ -59,7 +59,7 @@ def test_what_is_retrieved_does_not_depend_on_the_order_of_pages() -> None:
 def test_pages_without_pairs_get_arbitrary_ones() -> None:
     graph = Graph.of(np.array([0, 0, 0, 2]), np.array([1, 2, 3, 9]), (4, 10))
     columns = np.array([1, 2, 3, 4, 5])
-    full = filled(graph, np.array([0, 1, 2]), columns, 3, np.array([8, 9, 3, 1], np.uint64))
+    full = fill(graph, np.array([0, 1, 2]), columns, 3, np.array([8, 9, 3, 1], np.uint64))
     assert full.columns[full.rows == 0].tolist() == [1, 2, 3]  # it had enough candidates
     for row in (1, 2):  # page 2's partner is not among the columns
         assert np.isin(full.columns[full.rows == row], columns).sum() == 3

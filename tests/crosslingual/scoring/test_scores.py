@@ -147,4 +147,4 @@ def test_a_restricted_score_is_that_of_those_pages(x: Terms, y: Terms, translati
         pairs = everything(score)[graph.rows, graph.columns]
         np.testing.assert_allclose(score.pairs(graph), pairs, atol=1e-6)
         if isinstance(score, products.WeightedProduct):
-            np.testing.assert_allclose(score.swapped().block(0, 5), everything(score).T, atol=1e-6)
+            np.testing.assert_allclose(score.transpose().block(0, 5), everything(score).T, atol=1e-6)

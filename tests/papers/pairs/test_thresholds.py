@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linker.base.errors import InputError
-from linker.scoring.pairs.kept import KeptFile
+from linker.scoring.pairs.journal import Journal
 from linker.scoring.pairs.thresholds import thresholds
 from linker.scoring.pairs.words import count_words, first_words, spaced
 
@@ -64,7 +64,7 @@ def test_a_higher_threshold_accepts_and_finds_no_less(judged: list[tuple[float, 
 def held(path: Path) -> list[Any]:
     """Return the entries read from the file."""
     found: list[Any] = []
-    KeptFile(path, "words", lambda entry: found.append(entry["word"]))
+    Journal(path, "words", lambda entry: found.append(entry["word"]))
     return found
 
 
@@ -73,7 +73,7 @@ def test_every_beginning_of_a_file_gives_back_its_whole_entries(
     tmp_path_factory: pytest.TempPathFactory, words: list[str], data: st.DataObject
 ) -> None:
     path = tmp_path_factory.mktemp("kept") / "words.jsonl"
-    KeptFile(path, "words", lambda entry: None).add({"word": word} for word in words)
+    Journal(path, "words", lambda entry: None).add({"word": word} for word in words)
     whole = path.read_bytes()
     cut = data.draw(st.integers(0, len(whole)))
     path.write_bytes(whole[:cut])
@@ -103,7 +103,7 @@ def test_a_damaged_entry_costs_only_itself_and_a_folder_is_no_file(tmp_path: Pat
     assert held(path) == ["a", "b"]
     with pytest.raises(InputError, match=r"cannot read .*: Is a directory"):
         held(tmp_path)
-    kept = KeptFile(tmp_path / "new" / "words.jsonl", "words", lambda entry: None)
+    kept = Journal(tmp_path / "new" / "words.jsonl", "words", lambda entry: None)
     (tmp_path / "new").write_text("", encoding="utf-8")
     with pytest.raises(InputError, match="cannot write the words file"):
         kept.add([{"word": "a"}])

@@ -9,7 +9,7 @@ import pytest
 
 from linker.base.errors import InputError
 from linker.scoring.pairs.data import Pair
-from linker.scoring.pairs.sts.cross_training import augmented
+from linker.scoring.pairs.sts.cross_training import augment
 from linker.scoring.pairs.translate import (
     CommandTranslator,
     ModelTranslator,
@@ -68,7 +68,7 @@ def test_texts_that_are_identical_or_of_wild_lengths_are_dropped_and_labels_are_
     ]
     assert translator.calls == 2
     pairs = [Pair("1", "a cat on a mat", "the same", 3.0), Pair("2", "the same", "the same", 5.0)]
-    assert augmented(pairs, Turned(), "en", "fr") == [Pair("1+fr", "a cat on a mat indeed", "the same", 3.0)]
+    assert augment(pairs, Turned(), "en", "fr") == [Pair("1+fr", "a cat on a mat indeed", "the same", 3.0)]
 
 
 def test_a_program_translates_line_by_line() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from indexes.dtypes import Float64Array, Int64Array
 from linker.scoring.groups.clustering import cluster
-from linker.scoring.groups.following import Change, changes, followed
+from linker.scoring.groups.following import Change, changes, continue_numbers
 
 Problem = tuple[Int64Array, Float64Array, Float64Array]
 
@@ -102,7 +102,7 @@ groupings = st.dictionaries(st.sampled_from([f"d{i}" for i in range(12)]), st.in
 
 
 def numbered(before: Groups, after: Groups) -> Groups:
-    number = followed(before, after)
+    number = continue_numbers(before, after)
     return {id_: number[group] for id_, group in after.items()}
 
 
@@ -115,7 +115,7 @@ def test_nothing_changes_where_nothing_changed(groups: Groups) -> None:
 
 @given(groupings, groupings)
 def test_numbers_are_those_of_one_group_each(before: Groups, after: Groups) -> None:
-    number = followed(before, after)
+    number = continue_numbers(before, after)
     assert number.keys() == set(after.values()) and len(set(number.values())) == len(number)
     for group, kept in number.items():
         ids = {id_ for id_, other in after.items() if other == group}
@@ -140,7 +140,7 @@ def test_the_log_says_where_every_document_of_a_group_came_from(before: Groups, 
 def test_a_group_grows_begins_merges_and_splits() -> None:
     before = {"a": 1, "b": 1, "c": 2, "d": 2, "e": 3, "f": 4, "g": 4, "h": 4}
     after = {"a": 7, "b": 7, "c": 7, "d": 7, "new": 7, "f": 8, "g": 8, "h": 9, "i": 9, "x": 5}
-    assert followed(before, after) == {7: 1, 8: 4, 9: 5, 5: 6}
+    assert continue_numbers(before, after) == {7: 1, 8: 4, 9: 5, 5: 6}
     assert list(changes(before, numbered(before, after))) == [
         Change("joined", 1, ("new",)),
         Change("merged", 1, ("c", "d"), 2),

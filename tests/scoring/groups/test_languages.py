@@ -13,10 +13,17 @@ from scipy.sparse import csr_array
 from indexes.interface import Document
 from linker.engine import building, grouping
 from linker.engine.engine import Engine
-from linker.scoring.groups.evidence import FOUND, NAMES, Findings, PairEvidence, fit_across, joined
-from linker.scoring.groups.kept import LastGrouping
-from linker.scoring.groups.languages import EXPECTED, LISTED, change_of_odds, language_of, leads, numbered
-from linker.scoring.groups.shipped import SHIPPED
+from linker.scoring.groups.default_model import SHIPPED
+from linker.scoring.groups.evidence import FOUND, NAMES, Findings, PairEvidence, fit_across, join_findings
+from linker.scoring.groups.languages import (
+    EXPECTED,
+    LISTED,
+    change_of_odds,
+    language_of,
+    leads,
+    number_languages,
+)
+from linker.scoring.groups.last_grouping import LastGrouping
 from tests.helpers import HashEncoder
 
 
@@ -65,11 +72,11 @@ def test_the_language_of_a_text_may_be_unknown() -> None:
     )
     names = [language_of(text) for text in (english, "17 %", german, english)]
     assert names == ["english", "", "german", "english"]
-    found = numbered(names).tolist()
+    found = number_languages(names).tolist()
     assert found[0] == found[3] >= 0
     assert found[1] == -1
     assert found[2] not in (-1, found[0])
-    assert numbered([]).tolist() == []
+    assert number_languages([]).tolist() == []
 
 
 def test_odds_stay_if_the_share_is_as_in_training_and_fall_if_hardly_any_pair_belongs_together() -> None:
@@ -91,7 +98,7 @@ def evidence(near: np.ndarray, languages: np.ndarray | None) -> PairEvidence:
         values[:, -1] = near[one, other]
     findings = Findings(one, other, values, np.zeros(len(one), bool))
     texts = csr_array(np.zeros((count, 1), np.float32))
-    return joined(findings, (texts, np.zeros(1, np.uint64)), np.full(count, np.nan), languages)
+    return join_findings(findings, (texts, np.zeros(1, np.uint64)), np.full(count, np.nan), languages)
 
 
 def story_pairs(stories: int, seed: int = 0) -> tuple[PairEvidence, np.ndarray]:
@@ -106,7 +113,7 @@ def story_pairs(stories: int, seed: int = 0) -> tuple[PairEvidence, np.ndarray]:
 
 def test_translations_are_probable_without_links_and_other_pairs_are_not() -> None:
     found, same = story_pairs(30)
-    probabilities = SHIPPED.adapted(found).probabilities(found)
+    probabilities = SHIPPED.adapt(found).probabilities(found)
     assert probabilities[same].min() > 0.5 > probabilities[~same].max()
 
 
@@ -115,10 +122,10 @@ def test_pairs_in_one_language_keep_their_probabilities_with_an_encoder() -> Non
     found = evidence(near + near.T, np.zeros(12, np.int64))
     words = evidence(near, None)
     assert words.names == NAMES
-    assert SHIPPED.adapted(words) is SHIPPED
+    assert SHIPPED.adapt(words) is SHIPPED
     assert not found.across.any()
     assert not found.values[:, -2:].any()
-    assert SHIPPED.adapted(found).probabilities(found) == pytest.approx(SHIPPED.probabilities(words))
+    assert SHIPPED.adapt(found).probabilities(found) == pytest.approx(SHIPPED.probabilities(words))
 
 
 def test_weights_of_leads_are_learned_from_pairs_in_two_languages_only() -> None:

@@ -16,7 +16,7 @@ from linker.scoring.probability.competition import (
     Capacity,
     Lists,
     compete,
-    joined,
+    join,
     softmax,
     spread,
 )
@@ -141,7 +141,7 @@ def test_worked_numbers() -> None:
     found = Capacity.of(np.array([1] * 7 + [2, 3, 4]))
     assert (found.one, found.few, found.many) == pytest.approx((7.5 / 11.5, 2.5 / 11.5, 1.5 / 11.5))
     short = Lists(np.array([[4]]), np.array([[1.0]]), np.array([0.2]))
-    both = joined(short, world(2, 1).lists)
+    both = join(short, world(2, 1).lists)
     assert both.documents[0].tolist() == [4, -1] and both.scores[0].tolist() == [1.0, -math.inf]
     assert compete(both.logits(), both.documents)[0, 1] == 0
 
@@ -194,7 +194,7 @@ def test_texts_without_a_document_are_expected_where_lists_look_like_those_witho
     )
     known, others = rest(every, 400)
     orphaned = np.arange(200) % 2 == 1
-    others = joined(others.at(~orphaned), every.absent.at(np.arange(400, 600)[orphaned]))
+    others = join(others.at(~orphaned), every.absent.at(np.arange(400, 600)[orphaned]))
     own = np.append(np.arange(400, 600)[~orphaned], np.full(100, -2))
     found, all_have = decide(others, known, "none"), decide(others, known, "none", expected=1.0)
     assert found.share is not None and found.share == pytest.approx(0.5, abs=0.1)
@@ -213,7 +213,7 @@ def test_documents_of_known_links_are_taken() -> None:
     known, others = rest(world(300, 1), 200)
     late = Lists(np.array([[0, 999]]), np.array([[1.0, 0.0]]), np.array([0.1]))  # 0 is linked, 999 is free
     for kind in (None, "one-to-one"):
-        decision = decide(joined(others, late), known, kind)
+        decision = decide(join(others, late), known, kind)
         assert decision.links[-1, 1] > decision.links[-1, 0]
 
 

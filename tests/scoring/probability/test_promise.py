@@ -10,7 +10,7 @@ from scipy.special import betaincinv, expit, logit
 
 from linker.scoring.probability.fitting import calibration_error
 from linker.scoring.probability.promise import DELTA, FEWEST, promise, tail
-from linker.scoring.probability.shares import adapted, estimate_share
+from linker.scoring.probability.shares import adapt, estimate_share
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_each_share_counts_by_its_probability(expected: float, cases: int) -> No
     weights = np.exp(weights - weights.max())
     weights /= weights.sum()
     assert estimate_share(odds, expected) == pytest.approx(shares @ weights, abs=1e-4)
-    found = adapted(expit(odds + logit(expected)), expected)
+    found = adapt(expit(odds + logit(expected)), expected)
     exact = [expit(e + logit(shares)) @ weights for e in odds.tolist()]
     np.testing.assert_allclose(found, exact, atol=1e-4)
 
@@ -129,7 +129,7 @@ def test_worked_shares() -> None:
 @pytest.mark.parametrize("expected", [0.05, 0.5, 0.93])
 @given(said=st.floats(0, 1))
 def test_a_single_case_keeps_the_expected_share(said: float, expected: float) -> None:
-    assert adapted(np.array([said]), expected)[0] == pytest.approx(said, abs=1e-6)
+    assert adapt(np.array([said]), expected)[0] == pytest.approx(said, abs=1e-6)
 
 
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.9])
@@ -140,13 +140,13 @@ def test_probabilities_are_right_at_another_share(share: float) -> None:
     evidence = random.normal(np.where(positive, 1, -1), np.sqrt(2))
     said = expit(evidence + logit(0.8))
     assert calibration_error(said, positive) > 0.03
-    assert calibration_error(adapted(said, 0.8), positive) < 0.02
+    assert calibration_error(adapt(said, 0.8), positive) < 0.02
 
 
 @given(PROBABILITIES, st.floats(0.01, 0.99))
 def test_the_order_stays_and_certain_ones_are_no_obstacle(said: np.ndarray, share: float) -> None:
-    found = adapted(said, share)
+    found = adapt(said, share)
     assert ((found >= 0) & (found <= 1)).all()
     assert (np.diff(found[np.argsort(said)]) >= -1e-12).all()
-    turned = adapted(said[::-1], share)[::-1]
+    turned = adapt(said[::-1], share)[::-1]
     np.testing.assert_allclose(found, turned, atol=1e-6)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from linker.evaluation.significance import fold_numbers
 from linker.scoring.probability.competition import Lists, softmax
-from linker.scoring.probability.relations import FOLDS, LEAST, NAMES, OWN, related, relations
+from linker.scoring.probability.relations import FOLDS, LEAST, NAMES, OWN, relate, relations
 from linker.scoring.ranking.forest import Forest
 from linker.scoring.ranking.training import TrainingLists, grow
 
@@ -94,7 +94,7 @@ def test_a_known_text_is_scored_by_trees_that_did_not_see_its_links(monkeypatch:
     monkeypatch.setattr("linker.scoring.probability.relations.grow", spy)
     first = lists.at(np.arange(200))
     known, _, rest = (
-        related(first, without(first, relevant[:200]), relevant[:200], lists.at(np.arange(200, 300)))
+        relate(first, without(first, relevant[:200]), relevant[:200], lists.at(np.arange(200, 300)))
         or pytest.fail()
     )
     assert sum(200 - count for count in seen[:-1]) == 200 and seen[-1] == 200
@@ -102,7 +102,7 @@ def test_a_known_text_is_scored_by_trees_that_did_not_see_its_links(monkeypatch:
     assert (rest.scores[:, 0] > rest.scores[:, 1]).mean() > 0.95
     noise = np.random.default_rng(1).random(200) < 0.5
     wrong = np.where(noise[:, None], relevant[:200], ~relevant[:200])
-    learned, *_ = related(first, without(first, wrong), wrong, lists.at(np.arange(0))) or pytest.fail()
+    learned, *_ = relate(first, without(first, wrong), wrong, lists.at(np.arange(0))) or pytest.fail()
     fitted = ((learned.scores[:, 0] > learned.scores[:, 1]) == wrong[:, 0]).mean()
     assert fitted < 0.65
 
@@ -111,11 +111,11 @@ def test_lists_keep_their_width_and_few_links_teach_nothing() -> None:
     lists, own = shared(200)
     relevant = lists.documents == own[:, None]
     short = Lists(np.array([[3]]), np.array([[0.0]]), np.array([0.5]))
-    known, _, rest = related(lists, without(lists, relevant), relevant, short) or pytest.fail()
+    known, _, rest = relate(lists, without(lists, relevant), relevant, short) or pytest.fail()
     assert known.scores.shape == (200, 2) and rest.scores.shape == (1, 1)
     assert rest.documents is short.documents and np.isfinite(rest.scores).all()
     few = np.arange(99)
-    assert related(lists.at(few), lists.at(few), relevant[few], short) is None
+    assert relate(lists.at(few), lists.at(few), relevant[few], short) is None
 
 
 def test_texts_without_document_are_scored_while_others_keep_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +130,7 @@ def test_texts_without_document_are_scored_while_others_keep_theirs(monkeypatch:
 
     read = Forest.read
     monkeypatch.setattr("linker.scoring.probability.relations.Forest.read", spy)
-    _, hidden, _ = related(lists, absent, relevant, lists.at(np.arange(0))) or pytest.fail()
+    _, hidden, _ = relate(lists, absent, relevant, lists.at(np.arange(0))) or pytest.fail()
     fold, expected = fold_numbers(200, FOLDS, 0), np.full((200, 2), -np.inf)
     for number, forest in enumerate(forests[:FOLDS]):
         here = (fold == number)[:, None]
@@ -150,4 +150,4 @@ def test_texts_without_document_are_scored_while_others_keep_theirs(monkeypatch:
 def test_without_lightgbm_nothing_is_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     lists, own = shared(200)
-    assert related(lists, lists, lists.documents == own[:, None], lists) is None
+    assert relate(lists, lists, lists.documents == own[:, None], lists) is None

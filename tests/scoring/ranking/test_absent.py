@@ -9,15 +9,15 @@ from linker.corpora import read_corpus, read_queries
 from linker.engine import building
 from linker.engine.engine import Engine
 from linker.scoring.ranking.candidates import Gatherer, PoolSettings
-from linker.scoring.ranking.learning import gathered, learn, relevant_rows
-from linker.scoring.ranking.ranker import Ranked, Ranker
+from linker.scoring.ranking.learning import gather_batches, learn, relevant_rows
+from linker.scoring.ranking.ranker import RankedCandidates, Ranker
 from tests.helpers import shared_data
 
 LEARNED, HELD, OTHERS = 250, 150, 1500  # training posts, held-out posts, unlinked claims
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ranker, dict[str, Ranked]]:
+def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ranker, dict[str, RankedCandidates]]:
     """A ranker of posts and claims, and its results for held-out posts: known, without their claims, and nonsense."""
     data = shared_data("tweets2claims")
     lines = (data / "qrels" / "train.tsv").read_text(encoding="utf-8").splitlines()[1:]
@@ -32,16 +32,16 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ranker, dict[str, Ra
     collection = Engine(directory).collection
     ranker = learn(collection, None, posts[:LEARNED], qrels).ranker
     gatherer, held = Gatherer(collection, PoolSettings(), None), posts[LEARNED:]
-    pool = gathered(gatherer, [post.text for post in held])
+    pool = gather_batches(gatherer, [post.text for post in held])
     relevant = relevant_rows(gatherer.ranking, held, qrels, pool.rows)
     random, words = np.random.default_rng(0), [word for post in posts for word in post.text.split()]
     nonsense = [" ".join(random.choice(words, len(post.text.split()))) for post in held]
-    pools = {"known": pool, "hidden": pool.without(relevant), "nonsense": gathered(gatherer, nonsense)}
+    pools = {"known": pool, "hidden": pool.without(relevant), "nonsense": gather_batches(gatherer, nonsense)}
     return ranker, {name: ranker.rank(each) for name, each in pools.items()}
 
 
 def test_nonsense_is_believed_no_more_than_a_post_whose_claim_is_gone(
-    told: tuple[Ranker, dict[str, Ranked]],
+    told: tuple[Ranker, dict[str, RankedCandidates]],
 ) -> None:
     _, answers = told
     first = {name: ranked.links[:, 0] for name, ranked in answers.items()}
@@ -50,7 +50,7 @@ def test_nonsense_is_believed_no_more_than_a_post_whose_claim_is_gone(
         assert nonsense <= hidden < known
 
 
-def test_in_company_of_its_like_neither_is_believed(told: tuple[Ranker, dict[str, Ranked]]) -> None:
+def test_in_company_of_its_like_neither_is_believed(told: tuple[Ranker, dict[str, RankedCandidates]]) -> None:
     ranker, answers = told
 
     def believed(name: str) -> Float64Array:

@@ -21,7 +21,7 @@ from linker.scoring.ranking import calibration, candidates
 from linker.scoring.ranking.candidates import Pool, PoolSettings, _unique
 from linker.scoring.ranking.forest import Forest
 from linker.scoring.ranking.groups import names_of, with_group
-from linker.scoring.ranking.training import _hidden
+from linker.scoring.ranking.training import _hide
 
 
 def day(year: int, month: int, day: int) -> float:
@@ -204,7 +204,7 @@ def test_hidden_documents_are_scored_as_if_they_had_never_been_found() -> None:
     names = names_of(pool.names)
     forests = [Column(names, (), names.index(name)) for name in ("margin.bm25", "rank.coverage")]
     fold = np.array([0, 1, 0, 1, 0, 1])
-    found = _hidden(pool, relevant, fold, forests)
+    found = _hide(pool, relevant, fold, forests)
     assert (found[relevant] == -np.inf).all()
     for query in range(6):
         here = ~relevant[query]

@@ -12,7 +12,7 @@ from indexes.text.features import NAMES
 from linker.base.errors import InputError
 from linker.scoring.ranking import folder, pooled
 from linker.scoring.ranking.candidates import Pool
-from linker.scoring.ranking.ranker import Ranker, blended
+from linker.scoring.ranking.ranker import Ranker, blend_with_bm25
 from tests.helpers import linker
 from tests.scoring.ranking.synthetic import documents, judged_queries
 
@@ -37,7 +37,7 @@ def pooled_ranker() -> Ranker:
 def test_a_blend_is_two_zscores_added_in_which_rounding_does_not_outweigh_bm25() -> None:
     pool, _ = made_pool(0)
     scores = np.where(pool.valid, np.random.default_rng(1).normal(size=pool.rows.shape), -np.inf)
-    found = blended(scores, pool, 0.5)
+    found = blend_with_bm25(scores, pool, 0.5)
     for line in range(len(pool.rows)):
         here = np.flatnonzero(pool.valid[line])
         bm25 = pool.features[line, here, NAMES.index("bm25")].astype(float)
@@ -48,7 +48,7 @@ def test_a_blend_is_two_zscores_added_in_which_rounding_does_not_outweigh_bm25()
     one = pool.part(slice(1))
     noisy = np.where(one.valid, 0.1 + 1e-12 * np.arange(8), -np.inf)
     equal = np.where(one.valid, 0.1, -np.inf)
-    np.testing.assert_array_equal(blended(noisy, one, 1.0), blended(equal, one, 1.0))
+    np.testing.assert_array_equal(blend_with_bm25(noisy, one, 1.0), blend_with_bm25(equal, one, 1.0))
 
 
 def test_it_learns_what_collections_share_and_is_saved_with_its_blend(tmp_path: Path) -> None:

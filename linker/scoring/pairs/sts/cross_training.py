@@ -195,7 +195,7 @@ def figures_of(gold: Sequence[float], probabilities: npt.ArrayLike) -> dict[str,
     return result | {"accuracy": round(float(right.mean()), 6)}
 
 
-def augmented(pairs: Sequence[Pair], translator: Translator, source: str, via: str) -> list[Pair]:
+def augment(pairs: Sequence[Pair], translator: Translator, source: str, via: str) -> list[Pair]:
     """Return pairs with each sentence replaced by its back-translation, if usable, under the same label."""
     texts = [text for pair in pairs for text in pair.texts]
     back = back_translate(translator, texts, source, via)

@@ -28,7 +28,7 @@ class Vectors(Protocol):
         ...
 
 
-class Remembered:
+class CachedVectors:
     """The vectors of an encoder's texts, each computed once."""
 
     def __init__(self, encoder: Encoder) -> None:
@@ -57,7 +57,7 @@ def names(encoders: Sequence[str]) -> tuple[str, ...]:
     return (*SURFACE, *(f"cosine of {encoder}" for encoder in encoders), *aligned)
 
 
-def evidence(pairs: Sequence[Texts], encoders: Mapping[str, Remembered]) -> Float64Array:
+def evidence(pairs: Sequence[Texts], encoders: Mapping[str, CachedVectors]) -> Float64Array:
     """Return the evidence, float64 [n, f], that `names` names; the first encoder, a fast one, aligns words."""
     vectors = list(encoders.values())
     for one in vectors:
@@ -70,7 +70,7 @@ def evidence(pairs: Sequence[Texts], encoders: Mapping[str, Remembered]) -> Floa
     return np.array(rows, np.float64).reshape(len(pairs), len(names(list(encoders))))
 
 
-def products(pairs: Sequence[Texts], encoders: Mapping[str, Remembered]) -> Float64Array:
+def products(pairs: Sequence[Texts], encoders: Mapping[str, CachedVectors]) -> Float64Array:
     """Return |u − v| ⊕ u·v of each encoder's vectors u and v of a pair, float64 [n, 2 · Σ d], as in the frozen head."""
     found = []
     for vectors in encoders.values():

@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from indexes.dtypes import Float64Array
 from linker.encoders.interface import Encoder
-from linker.scoring.pairs.sts.evidence import Remembered
+from linker.scoring.pairs.sts.evidence import CachedVectors
 from linker.scoring.pairs.sts.scorer import GradeHead, PairScorer, Texts
 
 
@@ -50,7 +50,7 @@ class FrozenScorer(PairScorer):
         self.module = FrozenHead(encoder.dim, dropout)
         self.module.eval()
         self.head = self.module.head
-        self._vectors = Remembered(encoder)
+        self._vectors = CachedVectors(encoder)
 
     def describe(self) -> dict[str, Any]:
         """Return the settings that determine the scores, apart from the weights."""

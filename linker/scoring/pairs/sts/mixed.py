@@ -20,7 +20,7 @@ from linker.base.errors import InputError
 from linker.encoders.interface import Encoder
 from linker.evaluation.correlation import mse
 from linker.scoring.pairs.data import TOP, Pair, folds_of, golds
-from linker.scoring.pairs.sts.evidence import Remembered, evidence, names, products
+from linker.scoring.pairs.sts.evidence import CachedVectors, evidence, names, products
 from linker.scoring.pairs.sts.scorer import GRADES, PairScorer, Texts
 
 FOLDS = 5
@@ -79,7 +79,7 @@ class MixedScorer(PairScorer):
 
     def __init__(self, encoders: Mapping[str, Encoder], *, with_products: bool = False) -> None:
         """`encoders` are keyed by the names or paths for `load_encoder`; the first aligns words."""
-        self.encoders = {name: Remembered(encoder) for name, encoder in encoders.items()}
+        self.encoders = {name: CachedVectors(encoder) for name, encoder in encoders.items()}
         self.columns = names(list(encoders))
         self._cosines = [self.columns.index(f"cosine of {name}") for name in encoders]
         self._set(with_products)
@@ -111,7 +111,7 @@ class MixedScorer(PairScorer):
         The held-out pairs are `dev` or, without it, one fold at a time; an item is in one fold. Raises InputError if
         a pair has no grade, or if there is only one item to divide into folds.
         """
-        gold, held = np.array(golds(pairs)), np.array(golds(dev))
+        gold, dev_gold = np.array(golds(pairs)), np.array(golds(dev))
         fold = folds_of(pairs, FOLDS, seed)
         if not pairs or (not dev and len(np.unique(fold)) == 1):
             raise InputError(
@@ -121,14 +121,14 @@ class MixedScorer(PairScorer):
         texts, others = ([p.texts for p in some] for some in (pairs, dev))
         errors: dict[Regression, float] = {}
         for with_products in (False, True):
-            found = self._evidence(texts, with_products)
-            apart = self._evidence(others, with_products) if others else None
+            evidence = self._evidence(texts, with_products)
+            dev_evidence = self._evidence(others, with_products) if others else None
             for choice in CHOICES:
                 if choice.products == with_products:
                     errors[choice] = (
-                        self._fold_error(choice, found, gold, fold)
-                        if apart is None
-                        else _error(apart, held, *choice.fit(found, gold, self._cosines))
+                        self._fold_error(choice, evidence, gold, fold)
+                        if dev_evidence is None
+                        else _error(dev_evidence, dev_gold, *choice.fit(evidence, gold, self._cosines))
                     )
         best = min(errors, key=lambda choice: errors[choice])
         self._set(best.products)
@@ -158,7 +158,7 @@ def ridge(found: Float64Array, gold: Float64Array, penalty: float) -> tuple[Floa
     `found` is [n, f], `gold` [n]; σ_j is the standard deviation of a column, so that its unit does not matter. A
     constant column has weight 0.
     """
-    standard, scale = _standardised(found)
+    standard, scale = _standardise(found)
     centred = gold - gold.mean()
     if len(gold) < found.shape[1]:  # dual form, in which the n × n kernel is smaller
         kernel = standard @ standard.T + penalty * np.eye(len(gold))
@@ -177,7 +177,7 @@ def positive_ridge(
     The columns `free` have no penalty: the larger the penalty, the closer the weights are to a regression on these
     alone.
     """
-    standard, scale = _standardised(found)
+    standard, scale = _standardise(found)
     size = found.shape[1]
     penalties = np.full(size, penalty)
     penalties[list(free)] = 0
@@ -186,7 +186,7 @@ def positive_ridge(
     return weights, float(gold.mean() - found.mean(axis=0) @ weights)
 
 
-def _standardised(found: Float64Array) -> tuple[Float64Array, Float64Array]:
+def _standardise(found: Float64Array) -> tuple[Float64Array, Float64Array]:
     """Return the columns with mean 0 and deviation 1 (constant ones: 0), and the deviations (constant ones: 1)."""
     deviation = found.std(axis=0)
     varies = deviation > 1e-9

@@ -21,7 +21,7 @@ from linker.scoring.pairs.sts.cross_config import PRESETS, StsConfig
 from linker.scoring.pairs.sts.cross_encoder import CrossEncoder
 from linker.scoring.pairs.sts.cross_training import (
     FitReport,
-    augmented,
+    augment,
     figures,
     figures_of,
     split_dev,
@@ -85,7 +85,7 @@ def fit(recipe: Recipe, pairs: Sequence[Pair], dev: Sequence[Pair], log: Log) ->
     scorer = new_scorer(recipe)
     more: list[Pair] = []
     if recipe.translator:
-        more = augmented(pairs, load_translator(recipe.translator), recipe.language, recipe.via)
+        more = augment(pairs, load_translator(recipe.translator), recipe.language, recipe.via)
         log(f"{len(more)} pairs added by back-translation through {recipe.via}")
     every = [*pairs, *more]
     if not isinstance(scorer, MixedScorer):

@@ -95,7 +95,7 @@ def _cross(settings: dict[str, Any], folder: Path) -> PairScorer:
     return CrossEncoder.new(config, empty_backbone(folder / BACKBONE, name, limit))
 
 
-def _frozen(settings: dict[str, Any], folder: Path) -> PairScorer:
+def _frozen_scorer(settings: dict[str, Any], folder: Path) -> PairScorer:
     model, name = settings["model"], str(settings["backbone"])
     dropout = float(model["dropout"])
     if not 0 <= dropout < 1:
@@ -103,7 +103,7 @@ def _frozen(settings: dict[str, Any], folder: Path) -> PairScorer:
     return FrozenScorer(name, _encoder(name, model["fingerprint"]), dropout)
 
 
-def _mixed(settings: dict[str, Any], folder: Path) -> PairScorer:
+def _mixed_scorer(settings: dict[str, Any], folder: Path) -> PairScorer:
     model = settings["model"]
     encoders = {name: _encoder(name, value) for name, value in model["encoders"].items()}
     scorer = MixedScorer(encoders, with_products=bool(model.get("products")))
@@ -124,8 +124,8 @@ def _encoder(name: str, fingerprint: str) -> Encoder:
 
 KINDS: dict[str, Callable[[dict[str, Any], Path], PairScorer]] = {
     "linker-cross-1": _cross,
-    "linker-frozen-1": _frozen,
-    "linker-mixed-1": _mixed,
+    "linker-frozen-1": _frozen_scorer,
+    "linker-mixed-1": _mixed_scorer,
 }
 
 

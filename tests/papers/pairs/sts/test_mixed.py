@@ -15,7 +15,7 @@ from linker.base.errors import InputError
 from linker.scoring.pairs.data import Pair
 from linker.scoring.pairs.sts import recipe as sts
 from linker.scoring.pairs.sts.cross_config import PRESETS
-from linker.scoring.pairs.sts.evidence import Remembered, alignment, evidence, names, products, surface
+from linker.scoring.pairs.sts.evidence import CachedVectors, alignment, evidence, names, products, surface
 from linker.scoring.pairs.sts.mixed import MixedScorer, Regression, positive_ridge, ridge
 from linker.scoring.pairs.sts.scorer_folder import load
 from linker.scoring.pairs.words import lower_words
@@ -61,7 +61,7 @@ def test_only_the_first_encoder_reads_words() -> None:
             read.extend(texts)
             return super().encode(texts, **options)
 
-    vectors = {"first": Remembered(HashEncoder(16)), "second": Remembered(Second(32, "other"))}
+    vectors = {"first": CachedVectors(HashEncoder(16)), "second": CachedVectors(Second(32, "other"))}
     found = evidence([("a b", "a c")], vectors)
     assert sorted(read) == ["a b", "a c"]
     u, v = (vectors["second"][text] for text in ("a b", "a c"))
@@ -76,7 +76,7 @@ texts = st.text("ab 1", max_size=8)
 
 @given(texts, texts)
 def test_evidence_does_not_depend_on_the_order_of_a_pair(first: str, second: str) -> None:
-    vectors = {"hash": Remembered(HashEncoder())}
+    vectors = {"hash": CachedVectors(HashEncoder())}
     found = evidence([(first, second), (second, first)], vectors)
     assert found.shape == (2, len(names(["hash"])))
     assert found[0] == pytest.approx(found[1], abs=1e-6)
@@ -193,7 +193,7 @@ def test_dev_pairs_choose_if_they_are_asked_to(monkeypatch: pytest.MonkeyPatch, 
     pairs = graded_pairs(120, length=6)
     # The grades of these dev pairs depend only on a hash of the whole text.
     secret = np.random.default_rng(0).normal(size=16)
-    read = Remembered(encoders["16"])
+    read = CachedVectors(encoders["16"])
     read.read(text for pair in pairs for text in pair.texts)
     signal = np.array([(read[p.first] * read[p.second]) @ secret for p in pairs])
     grades = np.clip(2.5 + 1.5 * (signal - signal.mean()) / signal.std(), 0, 5)

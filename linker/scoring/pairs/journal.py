@@ -16,7 +16,7 @@ Take = Callable[[Any], None]
 BEGIN = b'{"'  # the beginning of every entry
 
 
-class KeptFile:
+class Journal:
     """A file of entries, each a JSON object on its own line; without a path, nothing is stored."""
 
     def __init__(self, path: Path | None, what: str, take: Take) -> None:
@@ -33,9 +33,9 @@ class KeptFile:
     def _read(self, path: Path, take: Take) -> None:
         data = read_bytes(path)
         whole = data.rfind(b"\n") + 1
-        good = sum(_taken(line, take) for line in data[:whole].splitlines())
+        good = sum(_take(line, take) for line in data[:whole].splitlines())
         last = data[whole:]
-        complete = bool(last) and _taken(last, take)
+        complete = bool(last) and _take(last, take)
         if data.strip() and not good + complete and not _cut_off(data):
             raise InputError(f"{path} holds no {self._what}: name another file for them")
         try:
@@ -63,7 +63,7 @@ def _append(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-def _taken(line: bytes, take: Take) -> bool:
+def _take(line: bytes, take: Take) -> bool:
     try:
         take(orjson.loads(line))
     except (LookupError, TypeError, ValueError, AttributeError):  # orjson's error is a ValueError

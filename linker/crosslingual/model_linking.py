@@ -12,7 +12,8 @@ from linker.base.errors import InputError
 from linker.base.logs import logger
 from linker.crosslingual.ranking.auto import Solution
 from linker.crosslingual.ranking.evidence import AllEvidence
-from linker.crosslingual.ranking.saved import LinkModel
+from linker.crosslingual.ranking.model import LinkModel
+from linker.crosslingual.sides import UNKNOWN
 from linker.crosslingual.task import LinkingResult, Task
 
 FEW = 100  # minimum pages; with fewer, scores are compared with too few others
@@ -28,7 +29,7 @@ class TaskPart:
 
     def whole(self, result: LinkingResult, n: int) -> LinkingResult:
         """Return the part's result as a result for `n` source pages, in the rows of the whole task."""
-        return replace(result, candidates=result.candidates.placed(n, self.source, self.target))
+        return replace(result, candidates=result.candidates.place(n, self.source, self.target))
 
 
 def with_model(task: Task, method: str, solve: Callable[[Task], LinkingResult]) -> LinkingResult:
@@ -46,6 +47,7 @@ def with_model(task: Task, method: str, solve: Callable[[Task], LinkingResult]) 
         logger.info(
             f"the model links {theirs}, the pages are {ours}: training starts from its ranker and calibration, "
             "but its words and latent space are left out"
+            + ("; if it is for them, name their `languages`" if UNKNOWN in ours.split("-") else "")
         )
         return solve(task)
     if len(task.source) < FEW:

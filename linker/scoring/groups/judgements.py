@@ -12,7 +12,7 @@ from linker.scoring.groups.stories import Stories
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class JudgedPairs:
     """Judged pairs of n documents.
 
     `story` int64 [n]: the story of each document in a same-story pair, −1 for others. If only pairs of the same story
@@ -33,7 +33,7 @@ class Judged:
 
     def labels(self, pairs: Int64Array) -> tuple[Int64Array, BoolArray]:
         """Return the positions in `pairs` (int64 [m, 2], ascending) to learn from, and which are the same story."""
-        return self._judged(pairs, self.learns)
+        return self._verdicts(pairs, self.learns)
 
     def within(self, stories: Stories) -> tuple[Float64Array, BoolArray]:
         """Return, for judged pairs of different texts in one group, the group's probability [t] and which are right."""
@@ -47,10 +47,10 @@ class Judged:
         else:
             pairs = self.pairs[stories.labels[self.pairs[:, 0]] == stories.labels[self.pairs[:, 1]]]
         pairs = pairs[stories.leader[pairs[:, 0]] != stories.leader[pairs[:, 1]]]
-        at, right = self._judged(pairs, self.tests)
+        at, right = self._verdicts(pairs, self.tests)
         return stories.certain[pairs[at, 0]], right
 
-    def _judged(self, pairs: Int64Array, allowed: BoolArray) -> tuple[Int64Array, BoolArray]:
+    def _verdicts(self, pairs: Int64Array, allowed: BoolArray) -> tuple[Int64Array, BoolArray]:
         here = allowed[pairs].all(axis=1) if len(pairs) else np.zeros(0, bool)
         one, other = self.story[pairs[here]].T
         at = np.flatnonzero(here)
@@ -58,14 +58,14 @@ class Judged:
             known = (one >= 0) & (other >= 0)
             return at[known], (one == other)[known]
         verdict = {(a, b): s for (a, b), s in zip(self.pairs.tolist(), self.same.tolist(), strict=True)}
-        said = [verdict.get((a, b)) for a, b in pairs[at].tolist()]
-        known = np.array([s is not None for s in said], bool)
-        return at[known], np.array([s for s in said if s is not None], bool)
+        verdicts = [verdict.get((a, b)) for a, b in pairs[at].tolist()]
+        known = np.array([s is not None for s in verdicts], bool)
+        return at[known], np.array([s for s in verdicts if s is not None], bool)
 
 
-def judged_of(
+def judged_pairs_of(
     pairs: Mapping[tuple[str, str], bool], place: Mapping[str, int], *, halved: bool = False, seed: int = 0
-) -> Judged:
+) -> JudgedPairs:
     """Return pairs that were judged by id, as pairs of the documents' positions; those with an unknown id are left out.
 
     `halved`: some pairs are for testing. If only pairs of the same story are named, half of the stories are held out
@@ -84,11 +84,11 @@ def judged_of(
     count, complete = len(place), bool(same.all())
     graph = csr_array((np.ones(int(same.sum())), tuple(ends[same].T)), shape=(count, count))
     groups, component = connected_components(graph, directed=False)
-    named = np.isin(np.arange(count), ends)
-    story = np.where(named, component, -1)
+    paired = np.isin(np.arange(count), ends)
+    story = np.where(paired, component, -1)
     every = np.ones(count, bool)
     learns, tests = every, ~every
     if halved:
         half = np.random.default_rng(seed).random(groups)[component] < 0.5
         learns, tests = (half, ~half) if complete else (~every, every)
-    return Judged(story, ends, same, complete, learns & named, tests & named)
+    return JudgedPairs(story, ends, same, complete, learns & paired, tests & paired)

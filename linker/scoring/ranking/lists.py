@@ -11,7 +11,7 @@ from indexes.dtypes import BoolArray, Float32Array, Float64Array, Int64Array
 
 
 @dataclass(frozen=True, eq=False)
-class Described:
+class CandidateLists:
     """Candidates of n source pages: `rows` [n], `targets` [n, c], best guess first; float32 `features` [n, c, f].
 
     `exclusive`: whether a target can be linked to only one of the pages.
@@ -23,10 +23,10 @@ class Described:
     names: tuple[str, ...]
     exclusive: bool = True
 
-    def only(self, kept: BoolArray) -> Described:
+    def only(self, kept: BoolArray) -> CandidateLists:
         """Return the lists marked in `kept` [n]."""
-        chosen = {key: getattr(self, key)[kept] for key in ("rows", "targets", "features")}
-        return replace(self, **chosen)
+        arrays = {key: getattr(self, key)[kept] for key in ("rows", "targets", "features")}
+        return replace(self, **arrays)
 
     def right(self, gold: Mapping[int, int]) -> Int64Array:
         """Return the position of each row's linked target in its list: int64 [n], −1 if it is not there."""
@@ -44,9 +44,9 @@ class Fold:
     `without`: lists of the same pages with all their targets missing, as if they had no counterpart.
     """
 
-    lists: Described
+    lists: CandidateLists
     right: Int64Array
-    without: Described
+    without: CandidateLists
 
     def only(self, kept: BoolArray) -> Fold:
         """Return the fold with only the pages marked in `kept` [n]."""
@@ -58,7 +58,7 @@ class Fold:
         return self if kept.all() else self.only(kept)
 
 
-def aligned(lists: Described, names: tuple[str, ...], missing: Float64Array | None = None) -> Float32Array:
+def align(lists: CandidateLists, names: tuple[str, ...], missing: Float64Array | None = None) -> Float32Array:
     """Return the features `names` of the lists, in this order: float32 [n, c, names].
 
     `missing`: the values of features that the lists do not have, [names], such as a ranker's centre; by default 0.

@@ -59,8 +59,8 @@ class LastGrouping:
     def _read(self) -> Findings | None:
         try:
             return self._arrays()
-        except DAMAGE as e:
-            logger.warning("%s is damaged (%s): all documents are compared again", self._path, e)
+        except DAMAGE:
+            logger.warning("%s is damaged: all documents are compared again", self._path)
             return None
 
     def _arrays(self) -> Findings:
@@ -82,21 +82,21 @@ class LastGrouping:
             raise ValueError("its arrays do not belong together")
         return findings
 
-    def known(self, ids: Sequence[str], origin: str) -> Known | None:
+    def recall(self, ids: Sequence[str], origin: str) -> Known | None:
         """Return what is known about n documents, numbered as in `ids`; None if all of them have to be queried.
 
         New documents are queried, and so are those whose last candidate is gone, since others may take its place.
         """
         if self._findings is None or self.full or origin != self._origin:
             return None
-        place = self._places(ids)
-        found = self._findings
-        one, other = place[found.one], place[found.other]
-        asked = np.ones(len(ids), bool)
-        asked[place[place >= 0]] = False
-        asked[one[(one >= 0) & (other < 0) & found.last]] = True
+        position = self._places(ids)
+        findings = self._findings
+        one, other = position[findings.one], position[findings.other]
+        queried = np.ones(len(ids), bool)
+        queried[position[position >= 0]] = False
+        queried[one[(one >= 0) & (other < 0) & findings.last]] = True
         here = (one >= 0) & (other >= 0)
-        return Findings(one[here], other[here], found.values[here], found.last[here]), asked
+        return Findings(one[here], other[here], findings.values[here], findings.last[here]), queried
 
     def _places(self, ids: Sequence[str]) -> Int64Array:
         """Return the number of each kept document in `ids`, int64, −1 if it is gone."""

@@ -1,7 +1,9 @@
 """A saved model links later pages; damaged, foreign or contradictory models are refused."""
 
 import json
+import logging
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +12,10 @@ import pytest
 from linker.base.errors import InputError
 from linker.crosslingual.methods import link
 from linker.crosslingual.options import Options
+from linker.crosslingual.pages.languages import language
 from linker.crosslingual.pages.pages import Pages, count_terms
-from linker.crosslingual.ranking.knowledge import HalfSpace, Knowledge, fingerprints, joined, onto
-from linker.crosslingual.ranking.saved import ARRAYS, DICTIONARY, WORDS, LinkModel, load, save
+from linker.crosslingual.ranking.knowledge import HalfSpace, Knowledge, fingerprints, join, onto
+from linker.crosslingual.ranking.model import ARRAYS, DICTIONARY, WORDS, LinkModel, load, save
 from linker.crosslingual.scoring.comparability import idf
 from linker.crosslingual.task import LinkingResult, Task
 from linker.encoders.model_folder import CONFIG
@@ -80,6 +83,15 @@ def test_few_pages_are_linked_too(corpus: Twin, model: LinkModel, caplog: pytest
         hits.append(right(link(task, "auto"), corpus, task))
     assert np.mean(hits) > 0.7
     assert "1 pages are few" in caplog.text
+
+
+def test_pages_of_unknown_languages_are_asked_for_theirs(
+    corpus: Twin, model: LinkModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    other = replace(model, languages=(language("tr"), language("en")))
+    link(Task(only(corpus.source, range(KNOWN, KNOWN + 8)), corpus.target, model=other), "auto")
+    assert "name their `languages`" in caplog.text
 
 
 def test_known_links_are_not_learned_again(corpus: Twin, full: LinkingResult, model: LinkModel) -> None:
@@ -207,7 +219,7 @@ def test_a_half_space_folds_pages_by_the_strings_of_terms() -> None:
 def test_joined_spaces_average_their_products() -> None:
     rng = np.random.default_rng(0)
     spaces = [(rng.random((3, k)).astype(np.float32), rng.random((4, k)).astype(np.float32)) for k in (2, 5)]
-    left, right = joined(spaces)
+    left, right = join(spaces)
     np.testing.assert_allclose(left @ right.T, sum(a @ b.T for a, b in spaces) / 2, rtol=1e-5)
 
 

@@ -34,7 +34,7 @@ from linker.encoders.model_folder import (
     replacing,
     write_part,
 )
-from linker.scoring.ranking.calibrated import Calibrated, from_json, to_json
+from linker.scoring.ranking.calibrated_ranker import CalibratedRanker, from_json, to_json
 
 FORMAT, KIND, MAKER = "linker-links-1", "linking model", "linker link --save-model"
 WORDS, DICTIONARY, ARRAYS = "words.json", "dictionary.json", "spaces.npz"
@@ -52,7 +52,7 @@ class LinkModel:
 
     method: str
     languages: tuple[Language, Language]
-    start: Calibrated
+    start: CalibratedRanker
     knowledge: Knowledge
     pairs: tuple[Pair, ...] = ()
     encoder: str | None = None
@@ -76,7 +76,7 @@ def save(model: LinkModel, folder: Path) -> None:
     files = {
         WORDS: orjson.dumps(words),
         DICTIONARY: orjson.dumps(model.pairs),
-        ARRAYS: _packed(_arrays(model.knowledge)),
+        ARRAYS: _pack(_arrays(model.knowledge)),
     }
     settings = {
         "format": FORMAT,
@@ -180,7 +180,7 @@ def _lines(text: Any) -> tuple[str, ...]:
     return tuple(content.split("\n")) if content else ()
 
 
-def _packed(arrays: Mapping[str, Any]) -> bytes:
+def _pack(arrays: Mapping[str, Any]) -> bytes:
     buffer = io.BytesIO()
     save_arrays: Callable[..., None] = np.savez_compressed
     save_arrays(buffer, **arrays)

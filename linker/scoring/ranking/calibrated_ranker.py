@@ -17,7 +17,7 @@ VERIFIER = ("centre", "scale", "linked", "right")
 
 
 @dataclass(frozen=True, eq=False)
-class Calibrated:
+class CalibratedRanker:
     """A ranker and its probability model; `elsewhere`: both were learned on other languages."""
 
     ranker: LinearRanker
@@ -25,7 +25,7 @@ class Calibrated:
     elsewhere: bool = False
 
 
-def from_json(value: Mapping[str, Any]) -> Calibrated:
+def from_json(value: Mapping[str, Any]) -> CalibratedRanker:
     """Return the ranker that `to_json` wrote. Raises KeyError, TypeError or ValueError if it is not valid."""
     ranker = LinearRanker(
         tuple(map(str, value["names"])),
@@ -44,10 +44,10 @@ def from_json(value: Mapping[str, Any]) -> Calibrated:
     positive = np.concatenate([ranker.scale, parts["scale"], [ranker.temperature]])
     if not np.isfinite(numbers).all() or not (positive > 0).all():
         raise ValueError("a number of its ranker is out of range")
-    return Calibrated(ranker, Verifier(names_of(ranker), **parts))
+    return CalibratedRanker(ranker, Verifier(names_of(ranker), **parts))
 
 
-def to_json(calibrated: Calibrated) -> dict[str, Any]:
+def to_json(calibrated: CalibratedRanker) -> dict[str, Any]:
     """Return a ranker as JSON values; five digits are enough."""
     ranker, verifier = calibrated.ranker, calibrated.verifier
     return {

@@ -12,7 +12,8 @@ from indexes.dtypes import Float32Array, Float64Array
 from linker.base.errors import InputError
 from linker.base.logs import logger
 from linker.base.progress import bar
-from linker.crosslingual.cardinality import cardinality_of, chances, linked, lists_several
+from linker.crosslingual.cardinality import cardinality_of, chances, choose_links, lists_several
+from linker.crosslingual.model_linking import encoder_of, layout_of, model_of_pair, with_lessons, with_model
 from linker.crosslingual.ranking.auto import Solution, solve
 from linker.crosslingual.ranking.cascade import CascadeEvidence
 from linker.crosslingual.ranking.copies import groups_of
@@ -21,11 +22,10 @@ from linker.crosslingual.ranking.explain import Explainer
 from linker.crosslingual.ranking.folds import divisions_of
 from linker.crosslingual.ranking.knowledge import Knowledge
 from linker.crosslingual.ranking.self_training import self_train
-from linker.crosslingual.remembered import encoder_of, layout_of, model_of_pair, with_lessons, with_model
 from linker.crosslingual.scoring.candidates import Candidates, hashes, rank
 from linker.crosslingual.scoring.dense import encode_pages
 from linker.crosslingual.scoring.stages import Stages
-from linker.crosslingual.task import LinkingResult, Task, encoded
+from linker.crosslingual.task import LinkingResult, Task, encode_both
 from linker.engine.evidence import Span
 from linker.scoring.ranking.fitting import FEWEST
 
@@ -51,9 +51,9 @@ def by_auto(task: Task) -> LinkingResult:
 def _auto(task: Task) -> LinkingResult:
     evidence = _evidence(task)
     options = task.options
-    if not _given(task):
+    if not _has_evidence(task):
         logger.info("%s", NOTHING_GIVEN)
-    first = answer = _solved(task, evidence)
+    first = answer = _solve(task, evidence)
     about = _transductive()
     if _self_trains(task) if options.self_train is None else options.self_train:
         logger.info("%s", SELF_TRAINING)
@@ -61,9 +61,9 @@ def _auto(task: Task) -> LinkingResult:
             evidence, task.train, first, seed=options.seed, expected=options.expected_linked
         )
         about = _transductive("training") | {"self_training": rounds}
-    result = _links(task, answer, evidence, {"evidence": _used(task), **about})
+    result = _links(task, answer, evidence, {"evidence": _evidence_names(task), **about})
     # A model stores the given evidence, not what was learned among these pages, unless there is nothing else.
-    lessons = answer if options.self_train or not _given(task) else first
+    lessons = answer if options.self_train or not _has_evidence(task) else first
     return with_lessons(result, task, "auto", evidence, lessons)
 
 
@@ -76,7 +76,7 @@ def _cascade(task: Task) -> LinkingResult:
     if not len(task.train) and not model_of_pair(task):
         raise InputError("the method 'cascade' learns from linked pages: pass `train` QRELS")
     evidence = _evidence(task, CascadeEvidence, learning=task.options.topics, seed=task.options.seed)
-    answer = _solved(task, evidence)
+    answer = _solve(task, evidence)
     links = _links(task, answer, evidence, _transductive() | {"topics": task.options.topics})
     return with_lessons(links, task, "cascade", evidence, answer)
 
@@ -93,7 +93,7 @@ def _evidence(task: Task, kind: type[AllEvidence] = AllEvidence, **own: Any) -> 
         task.source,
         task.target,
         tuple(dict.fromkeys([*(model.pairs if model else ()), *pairs])),
-        encoded(task, encoder, encode_pages) if encoder else None,
+        encode_both(task, encoder, encode_pages) if encoder else None,
         layout=layout_of(task),
         rankers=task.rankers,
         stages=Stages.beside(task.checkpoint),
@@ -104,7 +104,7 @@ def _evidence(task: Task, kind: type[AllEvidence] = AllEvidence, **own: Any) -> 
     )
 
 
-def _given(task: Task) -> bool:
+def _has_evidence(task: Task) -> bool:
     return bool(task.dictionaries or len(task.train) or task.encoder or model_of_pair(task))
 
 
@@ -114,10 +114,10 @@ def _self_trains(task: Task) -> bool:
     Otherwise, a model is applied unchanged, and a large task would take hours per round.
     """
     large = len(task.source) * len(task.target) >= LARGE
-    return not _given(task) or not (task.model or large)
+    return not _has_evidence(task) or not (task.model or large)
 
 
-def _used(task: Task) -> list[str]:
+def _evidence_names(task: Task) -> list[str]:
     used = {
         "strings": True,
         "layout": layout_of(task),
@@ -129,7 +129,7 @@ def _used(task: Task) -> list[str]:
     return [name for name, present in used.items() if present]
 
 
-def _solved(task: Task, evidence: AllEvidence) -> Solution:
+def _solve(task: Task, evidence: AllEvidence) -> Solution:
     if task.options.precision is not None and len(task.train) < FEWEST:
         raise InputError(
             f"`precision` tests its threshold on known links: pass at least {FEWEST} (`train` QRELS), or use "
@@ -154,7 +154,7 @@ def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str,
     )
     cardinality = cardinality_of(task, "auto")
     ranking = _candidates(task, answer, chances(answer, cardinality))
-    candidates, confidence = linked(ranking, cardinality, task.source, task.target)
+    candidates, confidence = choose_links(ranking, cardinality, task.source, task.target)
     groups = _groups(task, candidates, answer, evidence)
     first = candidates.targets[:, 0]
     proposed = [
@@ -194,8 +194,8 @@ def _groups(
     task: Task, candidates: Candidates, answer: Solution, evidence: AllEvidence
 ) -> dict[int, dict[str, Any]]:
     """Return the near copies of the best targets and their joint probability, by source row, as records."""
-    linked = candidates.targets[answer.lists.rows, 0]
-    found = groups_of(evidence.target_terms.present, answer.lists, answer.fitted, linked)
+    first = candidates.targets[answer.lists.rows, 0]
+    found = groups_of(evidence.target_terms.present, answer.lists, answer.fitted, first)
     return {
         row: {"group": [task.target.ids[t] for t in group.targets], "group_probability": group.probability}
         for row, group in found.items()
