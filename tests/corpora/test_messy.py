@@ -114,9 +114,9 @@ def test_content_counts_not_the_suffix(tmp_path: Path) -> None:
         list(read_corpus(tmp_path / "old.xls"))
     with zipfile.ZipFile(tmp_path / "open.ods", "w") as archive:
         archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
-    for read in (preview, lambda p: list(read_corpus(p)), read_queries):
+    for reader in (preview, lambda p: list(read_corpus(p)), read_queries):
         with pytest.raises(InputError, match=r"OpenDocument.*save it as \.xlsx"):
-            read(tmp_path / "open.ods")
+            reader(tmp_path / "open.ods")
 
 
 def test_a_trial_lists_what_cannot_be_used(tmp_path: Path) -> None:

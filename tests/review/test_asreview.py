@@ -129,7 +129,7 @@ def test_a_project_whose_database_runs_in_circles_is_refused(
 ) -> None:
     path = export(ledger, PAPERS, tmp_path / "x.asreview").path
     monkeypatch.setattr(asreview, "LONGEST", 0.1)
-    with asreview.opened(path) as project:
+    with asreview.open_project(path) as project:
         with contextlib.closing(sqlite3.connect(project.database)) as database:
             database.executescript("""DROP TABLE record; CREATE VIEW record AS WITH RECURSIVE circle (n) AS
                 (SELECT 0 UNION ALL SELECT n + 1 FROM circle) SELECT n AS record_id, n AS dataset_row FROM circle
