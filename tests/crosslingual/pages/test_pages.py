@@ -132,7 +132,7 @@ def test_unusable_records_are_kept_aside_and_repeated_ids_refused(tmp_path: Path
     assert [bad.line for bad in found.skipped] == [2]
     with pytest.raises(InputError, match="twice"):
         read_pages(write(tmp_path / "b.jsonl", {"_id": "1", "text": "un"}, {"_id": "1", "text": "deux"}))
-    with pytest.raises(InputError, match="no page"):
+    with pytest.raises(InputError, match="no text could be read"):
         read_pages(write(tmp_path / "c.jsonl", {"_id": "1"}))
 
 
