@@ -28,7 +28,7 @@ def link(options: LinkOptions, tables: Tables, as_json: AsJson = False) -> None:
         sides = {"texts": links.texts, "targets": links.targets, "method": options.method}
         print_json({"run": path_text(Path(options.out or "")), **links.counts, **sides})
     note(
-        f"{options.out}: {links.summary}, each to at most {options.k} of {links.targets:,}, "
+        f"{options.out}: {links.summary}, each to at most {min(options.k, links.targets)} of {links.targets:,}, "
         f"method {options.method}"
     )
 

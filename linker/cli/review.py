@@ -193,7 +193,9 @@ def status(
     ]
     lists = {"languages": "; ".join(by_language) or None, "doubts": ", ".join(doubts) or None}
     for name, value in (values["settings"] | progress | lists).items():
-        print(on_one_line(f"{name:12} {'-' if value is None else value}"))
+        parts = value.items() if isinstance(value, dict) else ()
+        text = ", ".join(f"{key} {part}" for key, part in parts) or ("-" if value is None else value)
+        print(on_one_line(f"{name:12} {text}"))
 
 
 def _review(ledger: Ledger, index: Path) -> Review:
@@ -202,7 +204,7 @@ def _review(ledger: Ledger, index: Path) -> Review:
     from linker.review.session import Review
 
     if not index.exists():
-        raise InputError(f"there is no index {index}: name the review's index with --index")
+        raise InputError(f"there is no index at {index}: name the review's index with --index")
     return Review(Engine.open(index), ledger)
 
 

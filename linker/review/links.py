@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import orjson
 
@@ -27,6 +27,8 @@ from linker.review.reservations import Reservations
 LEDGER = "links.sqlite"
 MOST = 5  # maximum number of counterparts to judge per page
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class ProposedLink:
@@ -43,9 +45,10 @@ class ProposedLinks:
 
     def __init__(self, folder: Path) -> None:
         """Open the pairs that `make` wrote. Raises InputError if they are damaged or missing."""
-        self.pairs = [ProposedLink(**values) for values in _lines(folder / PAIRS)]
-        self.sources = _documents(folder / SOURCES)
-        self.targets = _documents(folder / TARGETS)
+        self.pairs = _read(folder / PAIRS, ProposedLink)
+        self.sources, self.targets = (
+            {d.id: d for d in _read(folder / name, Document)} for name in (SOURCES, TARGETS)
+        )
         self.ledger = Ledger(folder.with_name(LEDGER))
         self._open, self._lock = Reservations(lambda held: (held.seed, held.id)), threading.Lock()
 
@@ -169,8 +172,8 @@ def _check_ours(folder: Path) -> None:
     """Raise InputError if the folder of pairs contains other files, as a user's folder of that name might."""
     if folder.is_dir() and any(folder.iterdir()):
         try:
-            _ = [ProposedLink(**values) for values in _lines(folder / PAIRS)]
-        except (InputError, TypeError):
+            _read(folder / PAIRS, ProposedLink)
+        except InputError:
             raise InputError(f"{folder} was not written by linker: move it elsewhere, and repeat") from None
 
 
@@ -202,14 +205,11 @@ def _dumped(document: Document) -> bytes:
     return orjson.dumps(values) + b"\n"
 
 
-def _documents(path: Path) -> dict[str, Document]:
-    return {v["id"]: Document(v["id"], v["text"], v["title"], v["metadata"]) for v in _lines(path)}
-
-
-def _lines(path: Path) -> Sequence[dict[str, Any]]:
+def _read(path: Path, kind: type[T]) -> list[T]:
+    """Return the records of JSON lines. Raises InputError if they are damaged, or there is no file."""
     if not path.is_file():
         raise InputError("there is no run to judge yet: upload one")
     try:
-        return [orjson.loads(line) for line in read_bytes(path).splitlines()]
-    except orjson.JSONDecodeError as e:
-        raise InputError(f"{path} is damaged ({e}): upload the run again") from None
+        return [kind(**orjson.loads(line)) for line in read_bytes(path).splitlines()]
+    except (orjson.JSONDecodeError, TypeError):
+        raise InputError(f"{path} is damaged: upload the run again") from None

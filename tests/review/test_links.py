@@ -7,7 +7,8 @@ import pytest
 
 from linker.base.errors import InputError
 from linker.engine.building import create
-from linker.review.links import ProposedLinks, folder_of, make
+from linker.review.links import ProposedLink, ProposedLinks, folder_of, make
+from linker.review.ownership import PAIRS
 from linker.review.project import Project, Workspace
 
 
@@ -64,8 +65,14 @@ def test_what_is_not_in_the_run_or_its_pages_is_refused_and_nothing_is_replaced(
     with pytest.raises(InputError, match="'q', which is not in the second file"):
         make(project, *files(tmp_path, "a Q0 q 1 .9 r\n"))
     assert len(ProposedLinks(folder_of(project)).pairs) == 4
-    from linker.review.links import ProposedLink
-
     make(project, *files(tmp_path, RUN))
     with pytest.raises(InputError, match="does not link"):
         ProposedLinks(folder_of(project)).judge(ProposedLink("a", "z", 0.0, 1), "relevant", "ana")
+
+
+def test_damaged_pairs_are_named(tmp_path: Path, project: Project) -> None:
+    make(project, *files(tmp_path, RUN))
+    for line in ("{}", '{"source": 1', "[]"):
+        (folder_of(project) / PAIRS).write_text(line + "\n")
+        with pytest.raises(InputError, match=rf"{PAIRS} is damaged: upload the run again"):
+            ProposedLinks(folder_of(project))
