@@ -230,5 +230,5 @@ def too_long(size: int, limit: int) -> Reason:
 
 def wrong_width(count: int, header: Sequence[str]) -> Reason:
     """Return the reason for not using a row of `count` fields."""
-    text = f"{count} fields, expected {len(header)}: {', '.join(header)}"
+    text = f"{count} {'field' if count == 1 else 'fields'}, expected {len(header)}: {', '.join(header)}"
     return Reason(text, "wrong-width", count=count, wanted=len(header))

@@ -464,7 +464,7 @@ def test_a_first_query_that_looks_a_little_like_a_header(write: Write) -> None:
     [
         ("q.jsonl", GOOD + b"\n{", r"q.jsonl:2: not JSON"),
         ("q.tsv", b"1\ta\n2\tb\tc\n", r"q.tsv:2: 3 fields, expected 2: id, text"),
-        ("q.tsv", b"1\ta\njust text\n", r"q.tsv:2: 1 fields, expected 2"),
+        ("q.tsv", b"1\ta\njust text\n", r"q.tsv:2: 1 field, expected 2.*begin each line with an id and a tab"),
         ("q.tsv", b"1\ta\n\n1\tb\n", r"q.tsv:3: the query id '1' appears twice"),
         ("q.tsv", b"1\t\xff\n", r"q.tsv:1: invalid UTF-8"), ("q.tsv", b"1\t \n", r"q.tsv:1: no text"),
         ("q.jsonl", b"", "is empty"), ("q.tsv", b"id\ttext\n", "is empty"),

@@ -123,7 +123,7 @@ def test_a_trial_lists_what_cannot_be_used(tmp_path: Path) -> None:
     path = write(tmp_path / "bad.csv", "id,text\n1,rain\n2\n3,\n4,river\n")
     tried = trial(path, Columns())
     assert [(b.line, b.reason) for b in tried.bad] == [
-        (3, "1 fields, expected 2: id, text"), (4, "no text: text and title are empty"),
+        (3, "1 field, expected 2: id, text"), (4, "no text: text and title are empty"),
     ]  # fmt: skip
     assert (len(tried.documents), tried.is_whole) == (2, True)
     assert not trial(path, Columns(), most=2).is_whole
