@@ -48,7 +48,7 @@ def test_build_search_add_delete_info_verify(index: Path, tmp_path: Path) -> Non
     more = tmp_path / "more.csv"
     more.write_text('key,body\nb1,"Rain, rain\nand more rain"\na4,Volcano again\n', encoding="utf-8")
     added = linker("index", "add", index, more, "--id-column", "key", "--text-column", "body")
-    assert "1 documents added, 5 in all" in added.stdout
+    assert "1 document added, 5 in all" in added.stdout
     assert "1 record could not be used" in added.stderr
     replaced = linker("index", "add", index, more, "--id-column", "key", "--text-column", "body", "--replace")
     assert "2 documents added, 5 in all" in replaced.stdout
@@ -211,7 +211,7 @@ def test_replace_keeps_the_first_of_a_repeated_id_whatever_the_batch(index: Path
     more.write_text('{"id": "x", "text": "first"}\n{"id": "x", "text": "second"}\n', encoding="utf-8")
     for size in ("1", "256"):
         done = linker("index", "add", index, more, "--replace", "--batch-size", size)
-        assert "1 documents added" in done.stdout
+        assert "1 document added" in done.stdout
         assert (
             json.loads(linker("search", index, "--text", "first", "--json").stdout)["hits"][0]["text"]
             == "first"

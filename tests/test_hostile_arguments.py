@@ -187,7 +187,7 @@ def test_a_path_that_is_no_utf8_is_an_ordinary_path(tmp_path: Path) -> None:
     odd.mkdir()
     (odd / "c.jsonl").write_text('{"id": "a", "text": "rain"}\n' * 2, encoding="utf-8")
     done = linker("index", "build", odd / "c.jsonl", "--out", odd / "index")
-    assert "odd�\nname/index: 1 documents added" in done.stdout
+    assert "odd�\nname/index: 1 document added" in done.stdout
     (kept,) = (odd / "index" / "quarantine").glob("*.jsonl")
     assert json.loads(kept.read_text(encoding="utf-8"))["file"].endswith("odd\\xff\nname/c.jsonl")
     find = ("find", odd / "index", "--seeds", odd / "c.jsonl", "--ledger", odd / "ledger", "--json")

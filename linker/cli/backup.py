@@ -12,7 +12,7 @@ import typer
 from indexes.address import Address, shown
 from linker.base.files import path_text
 from linker.base.options import Opt
-from linker.base.terminal import AsJson, Index, print_result
+from linker.base.terminal import AsJson, Index, print_result, quantity
 from linker.cli import elastic
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def backup(
         return
     print_result(
         {"documents": manifest.documents, "generation": manifest.generation, "files": len(manifest.files)},
-        f"{out}: generation {manifest.generation} of {directory}, {manifest.documents} documents, "
-        f"{len(manifest.files)} files, all as they were written",
+        f"{out}: generation {manifest.generation} of {directory}, {quantity(manifest.documents, 'document')}, "
+        f"{quantity(len(manifest.files), 'file')}, all as they were written",
         as_json,
     )
 
@@ -72,7 +72,7 @@ def restore(
         manifest = backups.restore(Path(source), directory)
     print_result(
         {"documents": manifest.documents, "generation": manifest.generation},
-        f"{directory}: generation {manifest.generation} restored, {manifest.documents} documents",
+        f"{directory}: generation {manifest.generation} restored, {quantity(manifest.documents, 'document')}",
         as_json,
     )
 
@@ -95,7 +95,7 @@ def checkout(
     print_result(
         {"documents": manifest.documents, "generation": manifest.generation, "from": generation},
         f"{directory}: generation {manifest.generation} has the content of generation {generation}, "
-        f"{manifest.documents} documents",
+        f"{quantity(manifest.documents, 'document')}",
         as_json,
     )
 
@@ -127,9 +127,11 @@ def join(
 
     join_shards(out, directories)
     documents = sum(manifest.documents for manifest in manifests_of(out))
-    line = f"{out}: {len(directories)} directories, {documents} documents"
+    line = (
+        f"{out}: {quantity(len(directories), 'directory', 'directories')}, {quantity(documents, 'document')}"
+    )
     if Address.of(out):
-        line = f"{shown(out)}: {documents} documents, copied from {len(directories)} indexes"
+        line = f"{shown(out)}: {quantity(documents, 'document')}, copied from {quantity(len(directories), 'index', 'indexes')}"
     print_result({"shards": [path_text(d) for d in directories], "documents": documents}, line, as_json)
 
 

@@ -12,7 +12,7 @@ import typer
 from indexes.address import Address, shown
 from indexes.kinds import on_server
 from linker.base.options import Opt
-from linker.base.terminal import AsJson, Index, note, print_result
+from linker.base.terminal import AsJson, Index, note, print_result, quantity
 
 if TYPE_CHECKING:
     from indexes.cluster.client import ElasticSettings
@@ -33,7 +33,7 @@ def drop(address: Address, yes: bool, as_json: bool) -> None:
     if not yes:
         typer.confirm(f"delete {address}?", abort=True, err=True)
     documents, generation = drop_remote(address)
-    line = f"{address}: deleted, with {documents} documents"
+    line = f"{address}: deleted, with {quantity(documents, 'document')}"
     print_result({"documents": documents, "generation": generation}, line, as_json)
 
 
@@ -45,7 +45,7 @@ def compact(address: Address, keep: int | None, as_json: bool) -> None:
     with RemoteWriter.change(address, keep) as writer:
         documents = writer.compact().documents
     after = size_of(address)
-    line = f"{address}: {documents} documents, {before} bytes before and {after} now"
+    line = f"{address}: {quantity(documents, 'document')}, {before} bytes before and {after} now"
     print_result({"documents": documents, "bytes": after}, line, as_json)
 
 
@@ -56,7 +56,7 @@ def verify(address: Address, documents: int | None, as_json: bool) -> None:
     checked = check(address, documents=documents)
     for line in checked.notes:
         note(line)
-    whole = f"{address}: {checked.documents} documents by count, and {checked.sampled} of them by content"
+    whole = f"{address}: {quantity(checked.documents, 'document')} by count, and {checked.sampled} of them by content"
     found = "\n".join(f"damaged: {line}" for line in checked.damage) or whole
     facts = {"documents": checked.documents, "sampled": checked.sampled, "damaged": checked.damage}
     print_result(facts, found, as_json)
@@ -141,7 +141,7 @@ def rebuild(
         changes = {"urls": tuple(url) if url else None, "shards": shards, "replicas": replicas}
         given = {name: value for name, value in changes.items() if value is not None}
         manifest = beside.rebuild(directory, given)
-    line = f"{shown(directory)}: {manifest.documents} documents on {', '.join(manifest.elastic['urls'])}"
+    line = f"{shown(directory)}: {quantity(manifest.documents, 'document')} on {', '.join(manifest.elastic['urls'])}"
     facts = {"documents": manifest.documents, "generation": manifest.generation}
     print_result(facts | dict(manifest.elastic), line, as_json)
 

@@ -11,7 +11,7 @@ import typer
 from indexes.address import Address, shown
 from linker.base.options import Opt, values
 from linker.base.printable import on_one_line
-from linker.base.terminal import AsJson, Index, note, print_json, print_result
+from linker.base.terminal import AsJson, Index, note, print_json, print_result, quantity
 from linker.cli import elastic
 from linker.cli.columns import Tables, describe
 from linker.cli.elastic import Servers
@@ -100,7 +100,7 @@ def _report(report: BuildReport, directory: Path, as_json: bool, outcome: str) -
     """Print what was added; if the command was interrupted, print the `outcome` and raise typer.Exit."""
     for message in report.notes:
         note(message)
-    line = f"{shown(directory)}: {report.added} documents added, {report.documents} in all"
+    line = f"{shown(directory)}: {quantity(report.added, 'document')} added, {report.documents} in all"
     print_result(dataclasses.asdict(report), line, as_json)
     if report.quarantined and not as_json:
         address = Address.of(directory)
@@ -137,7 +137,7 @@ def delete(
         manifest = writer.commit()
     print_result(
         {"deleted": len(unique), "documents": manifest.documents, "generation": manifest.generation},
-        f"{shown(directory)}: {len(unique)} documents deleted, {manifest.documents} left",
+        f"{shown(directory)}: {quantity(len(unique), 'document')} deleted, {manifest.documents} left",
         as_json,
     )
 
@@ -159,9 +159,9 @@ def compact(directory: Index, keep: Keep = None, as_json: AsJson = False) -> Non
         after = writer.compact()
     dropped = before.rows - after.rows
     sizes = [sum(f.bytes for f in manifest.files.values()) for manifest in (before, after)]
-    line = f"{directory}: nothing to compact, {after.documents} documents"
+    line = f"{directory}: nothing to compact, {quantity(after.documents, 'document')}"
     if after is not before:
-        line = f"{directory}: {after.documents} documents, {dropped} deleted ones dropped, "
+        line = f"{directory}: {quantity(after.documents, 'document')}, {quantity(dropped, 'deleted one')} dropped, "
         line += f"{sizes[0]} bytes before and {sizes[1]} now"
     print_result({"dropped": dropped, "documents": after.documents, "bytes": sizes[1]}, line, as_json)
 
@@ -186,11 +186,15 @@ def drop(
     manifest = manifests.load(directory)
     where = f" and on {manifest.elastic['index']}" if manifest.elastic else ""
     if not yes:
-        typer.confirm(f"delete {directory} with {manifest.documents} documents{where}?", abort=True, err=True)
+        typer.confirm(
+            f"delete {directory} with {quantity(manifest.documents, 'document')}{where}?",
+            abort=True,
+            err=True,
+        )
     dropped = drop_index(directory)
     print_result(
         {"documents": dropped.documents, "generation": dropped.generation},
-        f"{directory}: deleted, with {dropped.documents} documents{where}",
+        f"{directory}: deleted, with {quantity(dropped.documents, 'document')}{where}",
         as_json,
     )
 
@@ -273,8 +277,8 @@ def verify(
     lines = lines or contradictions(directory) or graph_damage(directory, manifest.encoder)
     lines = lines or elastic.differences(directory)
     if expect not in (None, manifest.documents):
-        lines = [*lines, f"{directory}: {manifest.documents} documents instead of {expect}"]
-    whole = f"{directory}: {len(manifest.files)} files, all as they were written"
+        lines = [*lines, f"{directory}: {quantity(manifest.documents, 'document')} instead of {expect}"]
+    whole = f"{directory}: {quantity(len(manifest.files), 'file')}, all as they were written"
     if manifest.elastic:
         whole += (
             f"\n{manifest.elastic['index']} holds the same documents, judging by their number and a sample"

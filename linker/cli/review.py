@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from linker.base.files import path_text
 from linker.base.options import Opt
 from linker.base.printable import on_one_line
-from linker.base.terminal import AsJson, note, print_json, print_result
+from linker.base.terminal import AsJson, note, print_json, print_result, quantity
 
 if TYPE_CHECKING:
     from linker.review.ledger import Ledger
@@ -56,7 +56,7 @@ def export(
     print_result(values, f"{out}: {report.rows} {report.what}", as_json)
     if report.without_document:
         why = "are not in the index" if index else "are left out: name the index with --index"
-        note(f"the texts of {report.without_document} documents {why}")
+        note(f"the texts of {quantity(report.without_document, 'document')} {why}")
     if report.left_out:
         note(
             f"{report.left_out} judgements cannot be expressed in this format (maybe, skip, open conflicts, repeats)"

@@ -385,7 +385,7 @@ def test_a_build_says_what_it_guessed_and_takes_what_it_is_told(write: Write, tm
         "cannot separate" in linker("index", "add", tmp_path / "a", path, "--delimiter", "ab", check=1).stderr
     )
     sheet = workbook(tmp_path / "c.xlsx", [["id", "text"], [1, "a"]], [["id", "text"], [3, "b"]])
-    assert "1 documents added" in linker("index", "add", tmp_path / "a", sheet, "--sheet", "sheet 1").stdout
+    assert "1 document added" in linker("index", "add", tmp_path / "a", sheet, "--sheet", "sheet 1").stdout
     assert guess_encoding(path) == "cp1252"
     assert describe(sheet, Columns()) == describe(write("u.csv", b"id,text\n1,a\n"), Columns()) == ""
 

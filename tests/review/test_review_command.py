@@ -74,7 +74,7 @@ def test_export_with_the_index_and_without(folder: Path) -> None:
     out = folder / "x.jsonl"
     done = linker("review", "export", folder / "review.sqlite", out, "--index", folder / "index")
     assert done.stdout == f"{out}: 5 judgements\n"
-    assert "the texts of 1 documents are not in the index" in done.stderr
+    assert "the texts of 1 document are not in the index" in done.stderr
     records = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert records[0]["title"]
     assert records[0]["metadata"].keys() == {"group", "lang"}
