@@ -127,11 +127,10 @@ def join(
 
     join_shards(out, directories)
     documents = sum(manifest.documents for manifest in manifests_of(out))
-    line = (
-        f"{out}: {quantity(len(directories), 'directory', 'directories')}, {quantity(documents, 'document')}"
-    )
+    size, count = quantity(documents, "document"), len(directories)
+    line = f"{out}: {quantity(count, 'directory', 'directories')}, {size}"
     if Address.of(out):
-        line = f"{shown(out)}: {quantity(documents, 'document')}, copied from {quantity(len(directories), 'index', 'indexes')}"
+        line = f"{shown(out)}: {size}, copied from {quantity(count, 'index', 'indexes')}"
     print_result({"shards": [path_text(d) for d in directories], "documents": documents}, line, as_json)
 
 
