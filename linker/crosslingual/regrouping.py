@@ -73,7 +73,7 @@ def regroup(
         about = passages(collection, groups, side.documents, last) if with_passages else {}
         arriving = None
         if stays and last and not judged and can_grow(collection):
-            known = last.recall(list(side.documents), origin(collection))
+            known = last.restore(list(side.documents), origin(collection))
             if known and not known[1].any():
                 arriving = Arriving(collection, documents, rows, known[0], days)
     if last:

@@ -52,7 +52,7 @@ def group(
         raise InputError("`precision` has to be tested on judged pairs: pass them with `train`")
     ids, texts = [d.id for d in documents], [d.full_text for d in documents]
     conditions = origin(collection) if kept else ""
-    known_pairs = kept.recall(ids, conditions) if kept else None
+    known_pairs = kept.restore(ids, conditions) if kept else None
     new = int(known_pairs[1].sum()) if known_pairs else len(ids)
     with bar(new, "finding pairs", "documents") as meter:
         evidence, findings, queries = gather(

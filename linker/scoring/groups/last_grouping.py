@@ -82,7 +82,7 @@ class LastGrouping:
             raise ValueError("its arrays do not belong together")
         return findings
 
-    def recall(self, ids: Sequence[str], origin: str) -> Known | None:
+    def restore(self, ids: Sequence[str], origin: str) -> Known | None:
         """Return what is known about n documents, numbered as in `ids`; None if all of them have to be queried.
 
         New documents are queried, and so are those whose last candidate is gone, since others may take its place.
