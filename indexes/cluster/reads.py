@@ -55,7 +55,9 @@ class IndexReads(Connection):
     def _read(
         self, ids: Sequence[str], *, source: bool, seconds: float | None = None
     ) -> Iterator[tuple[list[dict[str, Any]], Sequence[str]]]:
-        ids = [id_ for id_ in ids if id_ and id_.isprintable()]  # the server refuses others, which are no ids
+        ids = [
+            id_ for id_ in ids if id_ and id_.isprintable()
+        ]  # no other id is valid, and the server refuses some
         for start in range(0, len(ids), BATCH):
             part = ids[start : start + BATCH]
             yield self._requester.retry(functools.partial(self._documents, part, source), seconds), part

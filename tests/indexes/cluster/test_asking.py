@@ -155,7 +155,7 @@ def test_reasons_and_remedies_are_named() -> None:
     assert reason_of({"_shards": {"total": 3, "successful": 0, "failed": 1, "failures": [failure]}}) == "t: r"
 
 
-def test_a_build_waits_for_a_server_that_is_away_and_a_change_does_not(
+def test_writers_wait_for_a_busy_server_and_a_change_not_for_one_that_is_away(
     recorder: tuple[str, type[Recorder]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, server = recorder
@@ -166,8 +166,11 @@ def test_a_build_waits_for_a_server_that_is_away_and_a_change_does_not(
 
     monkeypatch.setattr("indexes.cluster.writer.time.sleep", come_back)
     with contextlib.closing(ClusterIndex(ElasticSettings.of(address))) as index:
-        server.status, server.body = 503, b"{}"
-        assert RemoteWriter(address, index, Manifest(), stamp=1).present(["a"]) == set()
-        server.status, server.body = 503, b"{}"
+        for stamp in (0, 1):
+            server.status, server.body = 503, b"{}"
+            assert RemoteWriter(address, index, Manifest(), stamp).present(["a"]) == set()
+    away = Address(("http://127.0.0.1:9",), "news")
+    with contextlib.closing(ClusterIndex(ElasticSettings.of(away))) as index:
+        monkeypatch.setattr("indexes.cluster.writer.time.sleep", pytest.fail)
         with pytest.raises(BackendUnavailableError):
-            RemoteWriter(address, index, Manifest()).present(["a"])
+            RemoteWriter(away, index, Manifest()).present(["a"])
