@@ -275,7 +275,7 @@ class Engine(Changing):
             )
         if isinstance(index, Unavailable):
             raise index.error
-        index = getattr(index, "side", index)  # unwrap the circuit breaker of a server's index
+        index = getattr(index, "retriever", index)  # unwrap the circuit breaker of a server's index
         tuning = tune_recall(index, target, k, None if texts is None else self.embed(texts), sample)
         with self._writer() as writer:
             writer.commit(search={**writer.manifest.search, "vectors": dict(tuning.chosen.settings)})

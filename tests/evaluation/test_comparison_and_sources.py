@@ -140,7 +140,7 @@ def test_integer_ids_are_ids_and_other_numbers_are_refused() -> None:
         ({}, {"q": {"a": 1}}, "qrels: it is empty"),
         ({"q": {"a": 1}}, {}, "run: it is empty"),
         ({"q": {"a": 1}}, {"q": {}}, "run: it is empty"),
-        ({"q": {"a": 1}}, {"q": {"a": float("nan")}}, "NaN"),
+        ({"q": {"a": 1}}, {"q": {"a": float("nan")}}, "nan of document 'a' is not a score"),
         ({"q": {"a": 1.5}}, {"q": {"a": 1}}, "1.5 of document 'a' is not an integer"),
         ({"q": {"a": "x"}}, {"q": {"a": 1}}, "could not convert"),
         ({"q": {"": 1}}, {"q": {"a": 1}}, "empty"),
