@@ -34,7 +34,7 @@ def by_ids(names: list[str], some: Findings) -> Found:
 
 def saved(path: Path, names: list[str], found: Found) -> None:
     kept = LastGrouping(path, documents(names))
-    assert kept.full and kept.recall(names, "here") is None
+    assert kept.full and kept.restore(names, "here") is None
     kept.take(names, "here", findings(names, found), full=True)
     assert kept.span_of(names[0], names[-1], lambda: (3, 7)) == (3, 7)
     assert kept.words_of(names, lambda: ("text", names[0])) == ("text", names[0])
@@ -58,10 +58,10 @@ def test_what_is_known_of_the_documents_that_stay_is_known_and_the_others_are_qu
     kept = LastGrouping(path, documents(after, changed))
     stay = {name for name in after if name in before and name != changed}
     assert kept.full == (len(before) + len(after) - 2 * len(stay) > len(before))
-    assert LastGrouping(path, documents(after)).recall(after, "elsewhere") is None
+    assert LastGrouping(path, documents(after)).restore(after, "elsewhere") is None
     languages = [kept.language_of(name, str) for name in after]
     assert languages == ["greek" if name in stay else "" for name in after]
-    known = kept.recall(after, "here")
+    known = kept.restore(after, "here")
     assert (known is None) == kept.full
     if known is not None:
         some, asked = known
@@ -114,5 +114,5 @@ def test_a_damaged_file_is_as_none(tmp_path: Path, damage: object, caplog: pytes
     assert callable(damage)
     damage(path)
     kept = LastGrouping(path, documents(names))
-    assert kept.full and kept.recall(names, "here") is None
+    assert kept.full and kept.restore(names, "here") is None
     assert "all documents are compared again" in caplog.text and "pickle" not in caplog.text
