@@ -35,13 +35,10 @@ class IndexReads(Connection):
         found = (doc for doc in docs if doc.get("found"))
         return {int(doc["_id"]): doc["_source"] | {"terms": mapping.terms_of(doc)} for doc in found}
 
-    def versions(self, ids: Sequence[str], seconds: float | None = None) -> dict[str, int]:
-        """Return the stamp of each existing id in `ids`, as last written, even if searches do not see it yet.
-
-        `seconds` is how long to wait for a shard that does not answer (default: as for a search).
-        """
+    def versions(self, ids: Sequence[str]) -> dict[str, int]:
+        """Return the stamp of each existing id in `ids`, as last written, even if searches do not see it yet."""
         found: dict[str, int] = {}
-        for docs, part in self._read(ids, source=False, seconds=seconds):
+        for docs, part in self._read(ids, source=False):
             found |= {id_: doc["_version"] for id_, doc in zip(part, docs, strict=True) if doc.get("found")}
         return found
 
@@ -53,14 +50,13 @@ class IndexReads(Connection):
         return found
 
     def _read(
-        self, ids: Sequence[str], *, source: bool, seconds: float | None = None
+        self, ids: Sequence[str], *, source: bool
     ) -> Iterator[tuple[list[dict[str, Any]], Sequence[str]]]:
-        ids = [
-            id_ for id_ in ids if id_ and id_.isprintable()
-        ]  # no other id is valid, and the server refuses some
+        # No other id is valid, and the server refuses some of them.
+        ids = [id_ for id_ in ids if id_ and id_.isprintable()]
         for start in range(0, len(ids), BATCH):
             part = ids[start : start + BATCH]
-            yield self._requester.retry(functools.partial(self._documents, part, source), seconds), part
+            yield self._requester.retry(functools.partial(self._documents, part, source)), part
 
     def _documents(self, ids: Sequence[str], source: bool) -> list[dict[str, Any]]:
         """Return the server's result for each id. Raises PassingError if it cannot say whether a document exists."""

@@ -17,7 +17,7 @@ from indexes.anywhere import AnyWriter
 from indexes.cluster import files
 from indexes.cluster.abilities import refusal
 from indexes.cluster.bulk import BulkSettings
-from indexes.cluster.client import WRITE_SECONDS, ElasticSettings
+from indexes.cluster.client import WRITE_SECONDS, ElasticSettings, PassingError
 from indexes.cluster.index import ClusterIndex
 from indexes.cluster.mapping import delete_document
 from indexes.cluster.sending import DirectSender, Sender, vector_kind
@@ -38,7 +38,7 @@ from indexes.text.parameters import Bm25Parameters
 
 PATIENCE = BulkSettings().patience  # seconds for which a build waits for a server that is down
 PAUSE = 1.0  # seconds between tries
-STARTING = 10.0  # seconds for which any writer waits for shards to start, as they do right after a rebuild
+STARTING = 10.0  # seconds for which a change waits for shards to start, as they do right after a rebuild
 
 T = TypeVar("T")
 
@@ -123,18 +123,22 @@ class RemoteWriter(AnyWriter):
         """Return which of `ids` are in the index; documents that a build sent after its last commit do not count."""
         unknown = [id_ for id_ in ids if id_ not in self._sent and id_ not in self._outdated]
         before = self._committed or np.inf
-        versions = self._retry(lambda: self._index.versions(unknown, STARTING))
+        versions = self._retry(lambda: self._index.versions(unknown))
         known = {id_ for id_, version in versions.items() if version < before}
         self._absent = {*unknown} - known
         return known | (self._sent & {*ids})
 
     def _retry(self, ask: Callable[[], T]) -> T:
-        """Return the result of `ask`; a build retries it for PATIENCE seconds. Raises BackendUnavailableError."""
-        end = time.monotonic() + (PATIENCE if self._building else 0)
+        """Return the result of `ask`, repeated for PATIENCE seconds in a build, whatever the server's failure.
+
+        A change repeats it for STARTING seconds, and only after a PassingError. Raises BackendUnavailableError.
+        """
+        failure, seconds = (BackendUnavailableError, PATIENCE) if self._building else (PassingError, STARTING)
+        end = time.monotonic() + seconds
         while True:
             try:
                 return ask()
-            except BackendUnavailableError:
+            except failure:
                 if time.monotonic() + PAUSE > end:
                     raise
             time.sleep(PAUSE)
