@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 
 import numpy as np
 
@@ -37,6 +37,15 @@ def already_present(ids: Sequence[str]) -> DuplicateIdError:
     return DuplicateIdError(
         f"already present or given twice: {name_some(ids)}; remove them first, or replace them"
     )
+
+
+def check_lengths(ids: Sized, texts: Sized, metadata: Sized | None) -> None:
+    """Raise IndexesError unless there are as many texts and, if any, metadata records as ids."""
+    records = len(ids if metadata is None else metadata)
+    if not len(ids) == len(texts) == records:
+        raise IndexesError(
+            f"expected as many texts and metadata records as ids: {len(texts)}, {records} and {len(ids)}"
+        )
 
 
 def name_some(ids: Sequence[str]) -> str:

@@ -38,7 +38,7 @@ from indexes.interface import (
     RowSearch,
     ScoreArray,
 )
-from indexes.rows import Rows
+from indexes.rows import Rows, check_lengths
 from indexes.store import files as storage
 from indexes.store.documents import DocumentStore, read_rows
 from indexes.store.records import Manifest
@@ -127,11 +127,8 @@ class ServerText:
         self, ids: Sequence[str], texts: Sequence[str], metadata: Sequence[Metadata] | None = None
     ) -> None:
         """Add a batch, all or nothing. Raises like `add_documents`, and IndexesError if the lengths differ."""
+        check_lengths(ids, texts, metadata)
         values = [{}] * len(ids) if metadata is None else metadata
-        if not len(ids) == len(texts) == len(values):
-            raise IndexesError(
-                f"expected as many texts and metadata records as ids: {len(texts)}, {len(values)} and {len(ids)}"
-            )
         self.add_documents([Document(i, t, "", m) for i, t, m in zip(ids, texts, values, strict=True)])
 
     def remove(self, ids: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ from indexes.arrays import check_k
 from indexes.disk import faults
 from indexes.dtypes import Int32Array, Int64Array
 from indexes.interface import DamagedError, Filter, Hits, IndexesError, Metadata, RowArray, ScoreArray
-from indexes.rows import Rows
+from indexes.rows import Rows, check_lengths
 from indexes.text import postings, segment_files
 from indexes.text.analysis import Analysis
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
@@ -178,11 +178,7 @@ class Bm25Index:
     ) -> None:
         """Add a batch, all or nothing. Raises DuplicateIdError, BadIdError, and IndexesError if it is read-only."""
         self._check_writable()
-        records = len(ids if metadata is None else metadata)
-        if not len(ids) == len(texts) == records:
-            raise IndexesError(
-                f"expected as many texts and metadata records as ids: {len(texts)}, {records} and {len(ids)}"
-            )
+        check_lengths(ids, texts, metadata)
         # Steps that can fail come first, and `append` refuses bad ids: half a batch must never be added.
         tokens, lengths = self.numbers(texts)
         self._rows.append(ids, metadata)
