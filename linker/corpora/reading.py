@@ -91,8 +91,7 @@ def read_queries(path: Path, columns: Columns | None = None, *, limit: int = MAX
         records = list(_read_query_records(path, columns or Columns(), limit))
     for line, record in records:
         if isinstance(record, BadLine):
-            remedy = ": begin each line with an id and a tab" if record.reason.startswith("1 field,") else ""
-            raise InputError(f"{record.path}:{line}: {record.reason}{remedy}")
+            raise InputError(f"{record.path}:{line}: {record.reason}")
         if record.id in queries:
             raise InputError(f"{path}:{line}: the query id {record.id!r} appears twice: ids must differ")
         queries[record.id] = Query(record.id, record.full_text)

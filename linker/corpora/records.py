@@ -16,6 +16,7 @@ import xxhash
 from indexes.errors import BadIdError, Reason, reason_of
 from indexes.interface import Document, check_id
 from linker.base.files import path_text
+from linker.base.terminal import quantity
 from linker.corpora.dates import iso_date
 
 IDS = ("_id", "id")
@@ -230,5 +231,5 @@ def too_long(size: int, limit: int) -> Reason:
 
 def wrong_width(count: int, header: Sequence[str]) -> Reason:
     """Return the reason for not using a row of `count` fields."""
-    text = f"{count} {'field' if count == 1 else 'fields'}, expected {len(header)}: {', '.join(header)}"
+    text = f"{quantity(count, 'field')}, expected {len(header)}: {', '.join(header)}"
     return Reason(text, "wrong-width", count=count, wanted=len(header))

@@ -37,6 +37,7 @@ MAX_RECORD_LINES = 1 << 16
 # quadratic time.
 MAX_REREAD_LINES = 100
 
+HEADLESS = ("id", "text")  # columns of a TSV file without a header
 QUERY_IDS = {"id", "_id", "qid", "query_id", "query-id", "queryid"}
 QUERY_TEXTS = {"text", "query", "query_text", "contents", "content", "body", "question", "title"}
 
@@ -61,7 +62,7 @@ def read_tsv(path: Path, lines: Iterable[Line], columns: Columns, limit: int = M
     start = list(islice(rows, 2))
     rows = chain(start, rows)
     if lacks_header([fields for _, _, fields in start], columns):
-        return _records(path, rows, ["id", "text"], columns)
+        return _records(path, rows, HEADLESS, columns)
     return documents(path, rows, columns)
 
 
@@ -95,9 +96,17 @@ def read_query_tsv(
         elif names and names[0] in QUERY_IDS and text:
             yield from _records(path, rows, names, Columns(names[0], text))
         else:
-            first: Iterator[Row] = iter([(number, raw, fields)])
-            yield from _records(path, first, ["id", "text"], Columns())
-            yield from _records(path, rows, ["id", "text"], Columns())
+            lines_of = map(_with_tab, chain([(number, raw, fields)], rows))
+            yield from _records(path, lines_of, HEADLESS, Columns())
+
+
+def _with_tab(row: Row) -> Row:
+    """Return a row of queries without a header; a line without a tab becomes the reason for not using it."""
+    number, raw, fields = row
+    if isinstance(fields, list) and len(fields) == 1:
+        reason = wrong_width(1, HEADLESS)
+        fields = Reason(f"{reason}: begin each line with an id and a tab", reason.cause, **reason.facts)
+    return number, raw, fields
 
 
 def documents(path: Path, rows: Iterator[Row], columns: Columns) -> Records:
