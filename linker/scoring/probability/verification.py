@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import expit, logit, logsumexp
+from scipy.special import expit, log_expit, logit, logsumexp
 
 from indexes.dtypes import BoolArray, Float32Array, Float64Array, Int64Array
 from linker.scoring.probability import logistic
@@ -86,7 +86,7 @@ class ThreeWay(Verifier):
 
     def right_odds(self, features: Float64Array) -> Float64Array:
         """Return the log odds [n] that the first candidates of linked pages with `features` [n, f] are right."""
-        return np.asarray(super().right_odds(features) + np.logaddexp(-super().odds(features), 0))
+        return np.asarray(super().right_odds(features) - log_expit(super().odds(features)))
 
 
 def names_of(ranker: LinearRanker) -> tuple[str, ...]:
