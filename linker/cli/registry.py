@@ -1,7 +1,7 @@
 """Make commands of functions, and find the commands of other packages: entry points of the group `linker.commands`.
 
-An entry point names a function whose options are annotated (with `Opt`, or as Typer does), a pair of a help text and
-the functions of a group, or a `typer.Typer`. Entry points are read only if the command line names none of linker's own
+An entry point names a function with annotated options (by `Opt` or Typer), a pair (a group's help text and its
+functions), or a `typer.Typer`. Entry points are read only if the command line names none of linker's own
 commands, because reading the entry points of all packages takes longer than a short search.
 """
 

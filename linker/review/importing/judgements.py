@@ -55,7 +55,7 @@ KNOWN = (
 def choose(path: Path, records: Iterable[Found], label: str = "", seed: str = "") -> Chosen:
     """Return the column of each field; `label` names the column of verdicts.
 
-    Without it, a column of a reviewer's verdicts takes precedence. Raises InputError if there is no column `label`, if
+    Without `label`, a reviewer's verdicts take precedence. Raises InputError if there is no column `label`, if
     two columns of equal precedence disagree, or if there is neither a column of seeds nor `seed`.
     """
     columns: dict[str, None] = {}
