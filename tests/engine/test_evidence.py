@@ -82,7 +82,7 @@ def test_the_passage_is_the_heaviest_sentence_by_a_slow_count(tmp_path: Path) ->
     analysis = Analysis(engine.collection.manifest.analysis)
     terms = [set(analysis.terms(analysis.prepare(t))) for t in texts]
     chosen = set()
-    for _ in range(20):
+    for _ in range(60):
         parts = [sentence(rng, rng.randint(1, 15)).capitalize() + "." for _ in range(rng.randint(1, 6))]
         lines = [rng.choice(" \n") for _ in parts[1:]]
         seed, text = sentence(rng, 12), "".join(itertools.chain(*zip(parts, [*lines, ""], strict=True)))

@@ -329,21 +329,22 @@ def test_parameters_that_bring_nothing_stay() -> None:
     )
 
 
-def test_weights_of_fields_are_chosen_after_the_parameters() -> None:
+@pytest.mark.parametrize("weight", [4.0, 0.0])
+def test_weights_of_fields_are_chosen_after_the_parameters(weight: float) -> None:
     title, text = Field("title", 1.0, 0.5), Field("k1", 1.0)  # a field may have a parameter's name
     tried: list[Bm25Parameters] = []
 
     def search(parameters: Bm25Parameters) -> Ranking:
         tried.append(parameters)
-        right = parameters.k1 == 2.0 and parameters.fields and parameters.fields[0].weight == 4
+        right = parameters.k1 == 2.0 and parameters.fields and parameters.fields[0].weight == weight
         return ranking(
             [at_rank(q, 1 if right or q % 2 else 3 - (parameters.k1 == 2.0)) for q in range(QUERIES)]
         )
 
     found = Bm25Search(search, Bm25Parameters(fields=(title, text)))
     result = tune(found.search(found.current), None, WANTED, parameters=found)
-    assert result.chosen.bm25 == Bm25Parameters(2.0, fields=(Field("title", 4.0, 0.5), text))
-    assert str(result.chosen) == "bm25 alone k1=2 b=0.75 k3=1 title=4 k1=1"
+    assert result.chosen.bm25 == Bm25Parameters(2.0, fields=(Field("title", weight, 0.5), text))
+    assert str(result.chosen) == f"bm25 alone k1=2 b=0.75 k3=1 title={weight:g} k1=1"
     assert all(any(field.weight for field in p.fields) for p in tried)
     tried.clear()
     one = Bm25Search(search, Bm25Parameters(fields=(title,)))

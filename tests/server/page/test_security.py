@@ -182,6 +182,10 @@ def test_a_session_ends(tokens: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for seconds, expected in ((LIFETIME - 5, ("id", True)), (LIFETIME + 5, None), (-60, None)):
         monkeypatch.setattr("linker.server.guard.access.time.time", lambda at=now + seconds: at)
         assert access.checked(cookie) == expected
+    id_, began, mark, signature = cookie.split(".")
+    monkeypatch.setattr("linker.server.guard.access.time.time", lambda: now + 10)
+    for forged in (f"{id_}.{int(began) + 5}", f"another.{began}"):  # to outlive the session, or its sign-out
+        assert access.checked(f"{forged}.{mark}.{signature}") is None
 
 
 def test_where_nothing_can_be_written_sessions_end_with_the_server(
