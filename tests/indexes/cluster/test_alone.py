@@ -15,6 +15,7 @@ from indexes.cluster import RemoteWriter, check, drop, manifest_of, open_remote
 from indexes.cluster.client import ElasticSettings
 from indexes.cluster.index import ClusterIndex, new_name
 from indexes.cluster.mapping import index_document
+from indexes.cluster.sending import Sender
 from indexes.disk import faults
 from indexes.fusion import Fusion
 from indexes.hybrid import SearchSettings
@@ -39,6 +40,21 @@ from tests.indexes.cluster.conftest import (
 )
 
 TURNS = 6  # per writer
+
+
+class DelayedSender:
+    """Sends documents only when it is flushed, as workers may."""
+
+    def __init__(self, sender: Sender) -> None:
+        self._sender, self._calls = sender, list[tuple[Any, ...]]()
+
+    def put(self, *call: Any) -> None:
+        self._calls.append(call)
+
+    def flush(self) -> None:
+        while self._calls:
+            self._sender.put(*self._calls.pop(0))
+        self._sender.flush()
 
 
 def remote(engine: Engine) -> Address:
@@ -91,6 +107,8 @@ def test_changes_are_seen_by_an_engine_that_is_open(make: Make, tmp_path: Path) 
     engine = make()
     engine.add(documents(50, folder=tmp_path))
     with writer_of(engine.directory) as writer:
+        assert isinstance(writer, RemoteWriter)
+        writer.sender = DelayedSender(writer.sender)
         new = [Document("new", "zebra banel"), Document("other", "zebra")]
         writer.add(new, HashEncoder().encode([d.text for d in new]))
         assert writer.present(["new"])
