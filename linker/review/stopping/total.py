@@ -20,7 +20,7 @@ from linker.review.interface import Read, TotalEstimate
 LEAST = 5  # minimum number of documents found for an estimate
 POWER = 3  # the i-th read weighs i ** POWER, so roughly the last quarter of the reads dominates
 # Coefficients at these quantiles: constant, log odds that a document read is relevant, log of the number found.
-QUANTILES = {0.01: (0.656, 0.458, -0.827), 0.5: (2.516, 0.619, -0.826), 0.91: (4.735, 0.725, -1.019)}
+QUANTILES = {0.01: (0.125, 0.323, -0.876), 0.5: (2.54, 0.622, -0.83), 0.91: (4.308, 0.718, -0.975)}
 
 
 class FindHistory:
