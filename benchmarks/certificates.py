@@ -25,9 +25,8 @@ import numpy as np
 from benchmarks.stopping import hidden_beside
 from benchmarks.support.common import shared_data
 from benchmarks.support.harness import KEPT, Arguments, Results, benchmark
-from benchmarks.support.review_estimate import clustered
 from benchmarks.support.review_order import Flags, Topics, read_topics
-from benchmarks.support.review_runs import HIT, MISS, SEEDS, TARGETS, Case, Review
+from benchmarks.support.review_runs import HIT, MISS, SEEDS, TARGETS, Case, Review, clustered
 from linker.review.stopping import LEAST_FOUND, make
 from linker.review.stopping.bounds import short_of
 from linker.review.stopping.evidence import Bets, front_of, front_reads

@@ -21,9 +21,8 @@ from sklearn.svm import LinearSVC
 
 from benchmarks.support.common import shared_data
 from benchmarks.support.harness import Arguments, Results, benchmark
-from benchmarks.support.review_estimate import clustered
 from benchmarks.support.review_order import LEARNER, Flags, read_topics
-from benchmarks.support.review_runs import HIT, MISS, SEEDS, Case, Review
+from benchmarks.support.review_runs import HIT, MISS, SEEDS, Case, Review, clustered
 from linker.review.interface import Judgement
 from linker.review.learning.doubts import doubted, looked
 from linker.review.learning.model import FOLDS, balanced

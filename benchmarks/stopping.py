@@ -14,7 +14,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,10 @@ import numpy as np
 
 from benchmarks.support.common import shared_data
 from benchmarks.support.harness import Arguments, Results, benchmark
-from benchmarks.support.review_estimate import Records, clustered, estimate
 from benchmarks.support.review_order import Topics, read_topics
-from benchmarks.support.review_runs import DEFAULT, QUICK, RIVALS, SLOW, TARGETS, Case, run
+from benchmarks.support.review_runs import DEFAULT, QUICK, RIVALS, SLOW, TARGETS, Case, clustered, run
 
+Records = Sequence[dict[str, Any]]
 ROUNDS = 60  # maximum number of plain reviews per topic; there are fewer of the other kinds
 NOISY_ROUNDS = 1
 SMALLEST, LARGE = 15, 100
@@ -97,7 +97,6 @@ def summary(records: Records) -> dict[str, Any]:
         "topics": len({r["topic"] for r in records}),
         "chosen_on_dev": chosen([r for r in dev if r["relevant"] >= SMALLEST]),
         "chosen_on_test": chosen(held_out),
-        "estimate": estimate(records),
         "rules_test": by_rule(held_out),
         "rules_all_topics": by_rule(large),
         "rules_test_large": by_rule([r for r in held_out if r["relevant"] > LARGE]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,9 @@ from scipy.stats import poisson
 from sklearn import config_context
 from sklearn.linear_model import LogisticRegression
 
-from benchmarks.support.review_estimate import ESTIMATE, estimates
 from benchmarks.support.review_order import Flags, LearningOrder, Rows, Topics
+from indexes.dtypes import Float64Array
+from linker.evaluation.significance import bootstrap_of
 from linker.review.interface import Judgement, Phase, Read
 from linker.review.learning.model import UNCHECKED
 from linker.review.stopping import LEAST_FOUND, Rule, make
@@ -157,6 +158,11 @@ class Review:
         self.order.tell(Judgement("", str(row), "relevant" if self.said[row] else "not", phase=phase))
 
 
+def longest(review: Review, *, noisy: bool = False) -> int:
+    """Return how many documents a review reads at most with the learner."""
+    return (1500 if noisy else 3000) + review.relevant * 6 // 5
+
+
 def reading_order(
     review: Review, most: int, looked: list[tuple[int, float, float]] | None = None
 ) -> tuple[Rows, int]:
@@ -195,9 +201,9 @@ def run(topics: Topics, case: Case) -> list[dict[str, Any]]:
     noisy = bool(case.wrong or case.missed)
     rules = QUICK if noisy or case.number >= SLOW_REVIEWS else QUICK | SLOW
     looked: list[tuple[int, float, float]] | None = None if rules is QUICK else []
-    order, learned = reading_order(review, (1500 if noisy else 3000) + review.relevant * 6 // 5, looked)
+    order, learned = reading_order(review, longest(review, noisy=noisy), looked)
     about["learned"] = learned
-    records = [] if noisy else [{**about, "rule": ESTIMATE, "seen": estimates(review.said[order[:learned]])}]
+    records = []
     rows: dict[str, tuple[Rule[Any], int]] = {}  # rules without a target
     for target in TARGETS:
         oracle = position(review.truth[order], needed(review.relevant, target))
@@ -272,3 +278,16 @@ def controls(review: Review, order: Rows, target: float) -> dict[str, Any]:
             rule.update(Read(True, "control", reached=True))
     share = int(review.truth[np.fromiter(drawn, dtype=np.int64)].sum()) / review.relevant
     return {"reads": reads, "share": share, "estimated": bool(rule.counts.unread)}
+
+
+def clustered(values: Sequence[float], topics: Iterable[str]) -> list[float]:
+    """Return the mean and its 95 % interval from a bootstrap over whole topics."""
+    by_topic: dict[str, list[float]] = {}
+    for value, topic in zip(values, topics, strict=True):
+        by_topic.setdefault(topic, []).append(value)
+    sums = np.array([[sum(v), len(v)] for v in by_topic.values()], dtype=np.float64)
+
+    def mean(of: Float64Array) -> Float64Array:
+        return np.asarray(of[:, 0] / of[:, 1])
+
+    return [round(float(v), 4) for v in (*mean(sums.sum(axis=0)[None]), *bootstrap_of(mean, sums))]

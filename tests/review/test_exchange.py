@@ -324,6 +324,10 @@ def test_columns_that_agree_are_one_and_an_empty_one_is_silent(tmp_path: Path) -
 def test_a_column_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no column 'labels' \(`label`\); its columns are: id, label"):
         import_table(tmp_path, "id,label\nd1,1\n", label="labels")
+    with pytest.raises(
+        InputError, match=r"no column of verdicts.*name it with `label`; its columns are: id, text"
+    ):
+        import_table(tmp_path, "id,text\nd1,yes\n")
 
 
 def test_an_empty_cell_is_not_filled_from_another_column(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ KNOWN = (
 def choose(path: Path, records: Iterable[Found], label: str = "", seed: str = "") -> Chosen:
     """Return the column of each field; `label` names the column of verdicts.
 
-    Without `label`, a reviewer's verdicts take precedence. Raises InputError if there is no column `label`, if
+    Without `label`, a reviewer's verdicts take precedence. Raises InputError if there is no column of verdicts, if
     two columns of equal precedence disagree, or if there is neither a column of seeds nor `seed`.
     """
     columns: dict[str, None] = {}
@@ -90,6 +90,11 @@ def _label(path: Path, columns: Mapping[str, None], pairs: Mapping[tuple[str, st
                 f"{path}:{line}: the columns {one!r} and {other!r} disagree: name the one with the verdicts "
                 f"with `label`, such as `label` {one}"
             )
+    if columns and not present:
+        raise InputError(
+            f"{path} has no column of verdicts, such as 'verdict': name it with `label`; its columns are: "
+            f"{', '.join(columns)}"
+        )
     return present[0] if present else "verdict"
 
 

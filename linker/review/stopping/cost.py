@@ -9,7 +9,7 @@ from typing import Any
 
 from linker.review.stopping.bounds import hypergeometric_tail, least, short_of
 from linker.review.stopping.evidence import Bets, front_reads
-from linker.review.stopping.rule import LEAST_FOUND, Rule, number
+from linker.review.stopping.rule import LEAST_FOUND, Rule, percent
 from linker.review.wording import DOCUMENTS, Sentence, joined, say, say_many
 
 EXPECTED = (15, 50, 100, 300)  # numbers of relevant documents for which `outlook` states the cost
@@ -36,7 +36,7 @@ def _price_sentence(prices: Sequence[tuple[float, int]], what: str, *, by_order:
         say_many(
             "%(num)s more document for a recall ≥ %(target)s",
             "%(num)s more documents for a recall ≥ %(target)s",
-            count, target=number(target),
+            count, target=percent(target),
         ).about(what)
         for target, count in prices
     ]  # fmt: skip
@@ -79,7 +79,7 @@ def outlook(
         ).about(what)
     return say(
         "To certify a recall ≥ %(target)s, read more documents chosen at random: %(prices)s.",
-        target=number(target), prices=joined(parts, ", "),
+        target=percent(target), prices=joined(parts, ", "),
     ).about(what)  # fmt: skip
 
 
@@ -132,7 +132,7 @@ def price_of(rule: Rule[Any], what: str = DOCUMENTS) -> Sentence:
     """Return a sentence on the current cost of certainty in a review or, while too few are found, the `outlook`.
 
     If the order learns, the cost of the certificate by order is added, unless the reads contradict that certificate.
-    Every random read so far counts, so an audit begun early costs less at the end.
+    Every random read so far counts, so an audit begun early costs less at the end; what is certified is not named.
     """
     unread, found = rule.counts.unread, rule.counts.found
     if not unread:
@@ -140,7 +140,11 @@ def price_of(rule: Rule[Any], what: str = DOCUMENTS) -> Sentence:
     ways = (False, True) if rule.audit.by_order and not rule.audit.is_contradicted else (False,)
     if found < LEAST_FOUND:
         population, alpha = rule.counts.population, rule.options.alpha
-        return joined(outlook(population, rule.target, alpha=alpha, what=what, by_order=way) for way in ways)
+        outlooks = (outlook(population, rule.target, alpha=alpha, what=what, by_order=way) for way in ways)
+        return joined(dict.fromkeys(outlooks))
     targets = sorted({rule.target, 0.95}) if rule.target < 0.95 else [rule.target]
-    prices = {way: [(target, _price(rule, target, by_order=way)) for target in targets] for way in ways}
-    return joined(_price_sentence(price, what, by_order=way) for way, price in prices.items())
+    prices = {
+        way: [(target, count) for target in targets if (count := _price(rule, target, by_order=way))]
+        for way in ways
+    }
+    return joined(_price_sentence(price, what, by_order=way) for way, price in prices.items() if price)

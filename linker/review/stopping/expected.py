@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from indexes.dtypes import BoolArray, Float64Array
-from linker.review.stopping.rule import Estimate, Rule, RuleOptions, number
+from linker.review.stopping.rule import Estimate, Rule, RuleOptions, percent
 from linker.review.wording import say
 
 # Prior of the offset and of the weights of a candidate's value, the logarithm of its rank, and whether its seed has a
@@ -167,8 +167,8 @@ class ExpectedLinks(Rule[RuleOptions]):
         links, found = self.look(), self.counts.found
         if links is None:
             return Estimate(False, say("Read on: it cannot be estimated yet how many are left."))
-        counted: dict[str, int | Decimal] = {
-            "left": round(links.expected), "high": math.ceil(links.high), "target": number(self.target),
+        counted: dict[str, int | float | Decimal] = {
+            "left": round(links.expected), "high": math.ceil(links.high), "target": percent(self.target),
         }  # fmt: skip
         if found < self.target * (found + links.high):
             reason = say(

@@ -253,10 +253,15 @@ def from_the_front(count: int) -> Sentence:
 
 
 def number(value: float) -> Decimal:
-    """Return a number such as a target recall, for use in a sentence, with the user's digits: 0.8, not 0.80."""
+    """Return a number for use in a sentence, with the user's digits: 0.05, not 0.050."""
     return Decimal(f"{value:g}")
 
 
-def _floor(recall: float) -> Decimal:
-    """Return a lower bound of recall to two digits, never rounded up."""
-    return Decimal(f"{math.floor(100 * recall) / 100:.2f}")
+def percent(target: float) -> float | Decimal:
+    """Return a target recall for use in a sentence: in per cent or, if these are not whole, as the number it is."""
+    return float(target) if round(100 * target, 9).is_integer() else number(target)
+
+
+def _floor(recall: float) -> float:
+    """Return a lower bound of recall in whole per cent, never rounded up."""
+    return math.floor(100 * recall + 1e-9) / 100

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from linker.review.interface import Read
 from linker.review.stopping.bounds import controls_to_reach, short_of, urn_gap, urn_tail
-from linker.review.stopping.rule import Estimate, Rule, RuleOptions, number
+from linker.review.stopping.rule import Estimate, Rule, RuleOptions, number, percent
 from linker.review.wording import say, say_many
 
 Ints = NDArray[np.int64]
@@ -89,7 +89,7 @@ class Urn(Rule[UrnOptions]):
         return max(min(self.wanted - self.counts.gap, self.counts.unread), 0)
 
     def _estimate(self) -> Estimate:
-        gap, target = self.counts.gap, number(self.target)
+        gap, target = self.counts.gap, percent(self.target)
         if gap < self.wanted:
             reason = say_many(
                 "Read on: after %(num)s more irrelevant document, a recall of %(target)s will be estimated as "
@@ -158,13 +158,13 @@ class Hypergeometric(Rule[RuleOptions]):
     def _estimate(self) -> Estimate:
         if self._slack >= 0:
             reason = say(
-                "Read on: a recall below %(target)s is not yet improbable.", target=number(self.target)
+                "Read on: a recall below %(target)s is not yet improbable.", target=percent(self.target)
             )
             return Estimate(False, reason)
         reason = say(
             "Estimated: the target recall of %(target)s is reached, because so few relevant ones among the last "
             "documents would be unlikely otherwise (p = %(p)s).",
-            target=number(self.target), p=Decimal(f"{self.p:.3g}"),
+            target=percent(self.target), p=Decimal(f"{self.p:.3g}"),
         )  # fmt: skip
         return Estimate(True, reason)
 
@@ -262,6 +262,6 @@ class Controls(Rule[ControlOptions]):
         reason = say(
             "Certified: %(reached)s of %(size)s random relevant documents were reached by the ranking; %(wanted)s "
             "certify the target recall of %(target)s, if all verdicts are right.",
-            target=number(self.target), **counted,
+            target=percent(self.target), **counted,
         )  # fmt: skip
         return Estimate(True, reason)

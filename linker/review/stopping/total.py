@@ -3,9 +3,12 @@
 The estimate is based on how many relevant documents were left in reviews of other topics when finds were as frequent
 as in this one: quantiles of the logarithm of (left + 1) / (found + 1), linear in the log odds of a find now and in the
 logarithm of the number found (Koenker & Bassett, 1978, "Regression quantiles"). They were fitted to simulated reviews
-(benchmarks/stopping.py) in which at most a tenth of the documents were relevant. docs/stopping.md says how often the
-interval was correct on topics to which it was not fitted. The estimate cannot account for documents that resemble none
-of those found.
+(benchmarks/review_total.py) in which at most a tenth of the documents were relevant. docs/stopping.md says how often
+the interval was correct on topics to which it was not fitted. The estimate cannot account for documents that resemble
+none of those found.
+
+The interval leaves out a hundredth of the reviews below and nine above: its lower end is hardly above the number found
+in any case, so more below would not make it much shorter.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from linker.review.interface import Read, TotalEstimate
 LEAST = 5  # minimum number of documents found for an estimate
 POWER = 3  # the i-th read weighs i ** POWER, so roughly the last quarter of the reads dominates
 # Coefficients at these quantiles: constant, log odds that a document read is relevant, log of the number found.
-QUANTILES = {0.05: (0.656, 0.458, -0.827), 0.5: (2.516, 0.619, -0.826), 0.95: (4.735, 0.725, -1.019)}
+QUANTILES = {0.01: (0.125, 0.323, -0.876), 0.5: (2.54, 0.622, -0.83), 0.91: (4.308, 0.718, -0.975)}
 
 
 class FindHistory:

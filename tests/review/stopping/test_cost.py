@@ -33,8 +33,26 @@ def test_the_price_is_told_before_the_reading_begins() -> None:
     assert "236 (2% of all) if 100 are found" in price_of(rule, "posts")
     for _ in range(100):
         rule.update(Read(True))
-    assert price_of(rule, "posts").startswith("Certainty would cost 1,292 more posts for a recall ≥ 0.8 and ")
+    assert price_of(rule, "posts").startswith("Certainty would cost 1,292 more posts for a recall ≥ 80% and ")
     assert price_of(make("urn", 0, 0.8)) == "All documents were read."
+    assert price_of(make("urn", 10, 0.8)) == "With so few documents, read them all."
+
+
+def test_what_is_certified_has_no_price() -> None:
+    rule = make("urn", 11_100, 0.8, {"certificate": "exact"})
+    for read in [*[Read(True)] * 100, *[Read(False, "audit")] * 1300]:
+        rule.update(read)
+    assert price_of(rule).startswith("Certainty would cost ")
+    assert "80%" not in price_of(rule)
+    for read in [Read(False, "audit")] * 9600:
+        rule.update(read)
+    assert rule.counts.unread
+    assert price_of(rule) == ""
+
+
+@pytest.mark.parametrize(("target", "said"), [(0.9, "90%"), (0.57, "57%"), (0.975, "0.975"), (1.0, "100%")])
+def test_a_target_is_said_in_whole_per_cent_or_as_it_is(target: float, said: str) -> None:
+    assert f"a recall below {said} is not" in make("hypergeometric", 1000, target)._estimate().reason
 
 
 @pytest.mark.parametrize("before", [0, 200])

@@ -135,7 +135,7 @@ def test_a_review_of_pairs_stops_and_continues_as_if_it_had_not_been_interrupted
         FindLimits(rule=True),
     )
     assert report.estimated
-    assert report.stopped.startswith("Estimated: the target recall of 0.9 is reached")
+    assert report.stopped.startswith("Estimated: the target recall of 90% is reached")
     assert report.relevant >= 45
     assert report.read < 1000
     for most in (25, 57, None):

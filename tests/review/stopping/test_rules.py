@@ -131,7 +131,7 @@ def test_an_audit_without_a_find_certifies_and_ends_the_review() -> None:
     assert end.certified == pytest.approx(100 / (100 + end.left))
     assert end.estimated
     assert end.stop
-    assert "at least 0.4" in end.reason
+    assert "at least 46%" in end.reason
 
 
 def test_a_find_in_the_audit_resumes_reading_and_all_audits_count() -> None:

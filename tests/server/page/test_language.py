@@ -20,19 +20,19 @@ from tests.server.page.support import form
 TRANSLATED = sorted(set(LANGUAGES) - {SOURCE})
 JINJA = {"**.html": {"newstyle_gettext": "true", "extensions": "jinja2.ext.i18n"}}
 GERMAN_PRICE = (
-    "Um eine Trefferquote ≥ 0,8 zu sichern, sind zusätzlich zufällige Dokumente zu lesen: 6.480 (56 % von allen) bei "
+    "Um eine Trefferquote ≥ 80 % zu sichern, sind zusätzlich zufällige Dokumente zu lesen: 6.480 (56 % von allen) bei "
     "15 Funden, 2.569 (22 % von allen) bei 50 Funden, 1.358 (12 % von allen) bei 100 Funden, 475 (4 % von allen) bei "
     "300 Funden."
 )
 GERMAN_PRICE_NOW = (
-    "Gewissheit würde kosten: 1.807 weitere Dokumente für eine Trefferquote ≥ 0,8 und 6.077 weitere Dokumente für eine "
-    "Trefferquote ≥ 0,95, zufällig gezogen und gelesen, ohne dass eines davon relevant ist."
+    "Gewissheit würde kosten: 1.807 weitere Dokumente für eine Trefferquote ≥ 80 % und 6.077 weitere Dokumente für "
+    "eine Trefferquote ≥ 95 %, zufällig gezogen und gelesen, ohne dass eines davon relevant ist."
 )
 GERMAN_REASON = (
-    "Geschätzt: Die angestrebte Trefferquote von 0,8 ist erreicht, denn andernfalls wären 140 Dokumente ohne Fund "
+    "Geschätzt: Die angestrebte Trefferquote von 80 % ist erreicht, denn andernfalls wären 140 Dokumente ohne Fund "
     "unwahrscheinlich (p < 0,05). Die Stichprobe ist vollständig: 0 relevant unter 300, die zufällig aus dem "
     "Ungelesenen gezogen wurden. Durch eine Zufallsstichprobe gesichert: Die Trefferquote ist mindestens "
-    "0,33, wenn alle Urteile stimmen. Mit einer statistischen Sicherheit von 95 % sind höchstens 121 relevante "
+    "33 %, wenn alle Urteile stimmen. Mit einer statistischen Sicherheit von 95 % sind höchstens 121 relevante "
     "ungelesen geblieben, "
     "wenn alle Urteile stimmen."
 )
@@ -142,9 +142,9 @@ def test_numbers_are_the_locales_and_what_is_certified_is_never_rounded_up() -> 
     assert german.sentence("no sentence") == "no sentence"
     sentence = say(
         "Certified by random reads: recall is at least %(recall)s, if all verdicts are right.",
-        recall=Decimal("0.90"),
+        recall=0.9,
     )
-    assert german.sentence(sentence).endswith("mindestens 0,90, wenn alle Urteile stimmen.")
+    assert german.sentence(sentence).endswith("mindestens 90\N{NO-BREAK SPACE}%, wenn alle Urteile stimmen.")
     tail = say("%(p)s", p=Decimal("1.23e-9"))
     assert german.sentence(tail) == "1,23E-9"
 
@@ -162,7 +162,7 @@ def test_a_whole_review_is_told_in_german() -> None:
     tell = language("de").sentence
     percent = "\N{NO-BREAK SPACE}%"
     assert tell(before) == GERMAN_PRICE.replace(" %", percent)
-    assert tell(price_of(rule)) == GERMAN_PRICE_NOW
+    assert tell(price_of(rule)) == GERMAN_PRICE_NOW.replace(" %", percent)
     assert tell(state.reason) == GERMAN_REASON.replace(" %", percent)
     assert tell(note.text) == GERMAN_NOTE.replace(" %", percent)
     assert [tell(caution) for caution in note.cautions] == [

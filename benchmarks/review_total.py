@@ -1,54 +1,56 @@
-"""The estimate of all relevant documents: what it sees in a review, and how often its interval held."""
+"""The estimate of all relevant documents: what it sees in simulated reviews, its constants, and how often it holds.
+
+    python -m benchmarks.review_total
+
+The reviews are the plain ones of `benchmarks.stopping`, without topics to which more than a tenth of the documents
+belong. Every look of every review counts, grouped by the recall so far.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.support.review_order import Flags
-from indexes.dtypes import Float64Array
-from linker.evaluation.significance import bootstrap_of
+from benchmarks.support.common import shared_data
+from benchmarks.support.harness import Arguments, Results, benchmark
+from benchmarks.support.review_order import Flags, read_topics
+from benchmarks.support.review_runs import SEEDS, Case, Review, clustered, longest, reading_order
 from linker.review.interface import Read
 from linker.review.stopping.total import LEAST, QUANTILES, FindHistory
 
-Records = Sequence[dict[str, Any]]
 Numbers = NDArray[np.float64]
-ESTIMATE = "all"  # the "rule" of the records
+Look = tuple[int, float]  # finds, and log odds of a find
+ROUNDS = 8  # reviews of each topic
 FIRST_LOOK, APART = 8, 1.25  # reads, and their growth from one look to the next
 LARGEST = 0.1  # largest share of relevant documents that the estimate allows for
-FOLDS = 8  # folds of topics, for the estimate of all relevant documents
+FOLDS = 8  # folds of topics
 PHASES = (0.0, 0.25, 0.4, 0.6, 0.75, 0.9, 1.0)  # recalls that divide a review into phases
 
 
-def estimates(flags: Flags) -> list[tuple[int, int, float]]:
-    """Return reads, finds and log odds of a find, at looks a quarter apart, as the estimate of all sees them."""
-    finds, looks, due = FindHistory(), list[tuple[int, int, float]](), float(FIRST_LOOK)
+def looks(flags: Flags) -> list[Look]:
+    """Return what the estimate of all sees, at looks a quarter apart."""
+    finds, seen, due = FindHistory(), list[Look](), float(FIRST_LOOK)
     for read, relevant in enumerate(flags.tolist(), start=1):
         finds.take(Read(relevant))
         if read >= due:
             due *= APART
             if finds.found >= LEAST:
-                looks.append((read, finds.found, round(finds.odds, 4)))
-    return looks
+                seen.append((finds.found, finds.odds))
+    return seen
 
 
-def estimate(records: Records) -> dict[str, Any]:
-    """Return how often the estimate's interval holds on topics it was not fitted to, its width, and its constants.
+def estimate(reviews: Sequence[tuple[str, int, list[Look]]]) -> dict[str, Any]:
+    """Return how often the interval holds on topics that it was not fitted to, its width, and its constants.
 
-    Every look of every review counts, grouped by the recall so far; topics above LARGEST are left out altogether.
+    `reviews`: topic, number of relevant documents, and looks.
     """
-    rows = [
-        (r["topic"], r["relevant"], *look)
-        for r in records
-        if r["rule"] == ESTIMATE and r["relevant"] <= LARGEST * r["population"]
-        for look in r["seen"]
-    ]
+    rows = [(topic, number, *look) for topic, number, seen in reviews for look in seen]
     topics = np.array([row[0] for row in rows])
-    relevant, _, finds, odds = np.array([row[1:] for row in rows], dtype=np.float64).T
+    relevant, finds, odds = np.array([row[1:] for row in rows], dtype=np.float64).T
     inputs, target = np.stack([odds, np.log(finds)], axis=1), np.log((relevant - finds + 1) / (finds + 1))
     predictions, constants = _fitted(topics, inputs, target)
     low, likely, high = (finds + np.maximum((finds + 1) * np.exp(value) - 1, 0) for value in predictions)
@@ -65,6 +67,7 @@ def estimate(records: Records) -> dict[str, Any]:
         }
     whole = {
         "topics": len(set(topics)),
+        "reviews": len(reviews),
         "looks": len(rows),
         "held": clustered(inside.astype(float).tolist(), topics),
     }
@@ -88,14 +91,13 @@ def _fitted(topics: Any, inputs: Numbers, target: Numbers) -> tuple[list[Numbers
     return predictions, constants
 
 
-def clustered(values: Sequence[float], topics: Iterable[str]) -> list[float]:
-    """Return the mean and its 95 % interval from a bootstrap over whole topics."""
-    by_topic: dict[str, list[float]] = {}
-    for value, topic in zip(values, topics, strict=True):
-        by_topic.setdefault(topic, []).append(value)
-    sums = np.array([[sum(v), len(v)] for v in by_topic.values()], dtype=np.float64)
-
-    def mean(of: Float64Array) -> Float64Array:
-        return np.asarray(of[:, 0] / of[:, 1])
-
-    return [round(float(v), 4) for v in (*mean(sums.sum(axis=0)[None]), *bootstrap_of(mean, sums))]
+@benchmark(seed=0)
+def measured(options: Arguments) -> Results:
+    topics = read_topics(shared_data() / "news-topics")
+    reviews = []
+    for case in (Case(topic, number) for number in range(ROUNDS) for topic in sorted(topics.relevant)):
+        if topics.relevant[case.topic].sum() - SEEDS <= LARGEST * (len(topics.relevant[case.topic]) - SEEDS):
+            review = Review(topics, case)
+            order, learned = reading_order(review, longest(review))
+            reviews.append((case.topic, review.relevant, looks(review.said[order[:learned]])))
+    return estimate(reviews)
