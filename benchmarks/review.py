@@ -114,8 +114,8 @@ def reads_to(flags: Sequence[bool], need: int) -> int | None:
 def interval(values: Sequence[float], summary: Callable[[Any], Any] = np.mean) -> dict[str, Any]:
     """Return the summary of one value per topic, with its 95 % interval over topics."""
     given = np.array(values)
-    drawn = np.random.default_rng(0).integers(len(given), size=(RESAMPLED, len(given)))
-    low, high = np.percentile([summary(given[d]) for d in drawn], [2.5, 97.5])
+    resamples = np.random.default_rng(0).integers(len(given), size=(RESAMPLED, len(given)))
+    low, high = np.percentile([summary(given[d]) for d in resamples], [2.5, 97.5])
     return {
         "value": round(float(summary(given)), 4),
         "low": round(float(low), 4),
@@ -188,8 +188,8 @@ def beside(engine: Engine, chosen: Sequence[Topic], peer: Sequence[dict[str, Any
 def measured(options: Arguments) -> Results:
     engine, chosen = corpus_engine(options.work), topics()[1::2]
     if options.kept:
-        kept = (options.work / "asreview.jsonl").read_text(encoding="utf-8").splitlines()
-        return recorded("review") | {"ASReview": beside(engine, chosen, [json.loads(line) for line in kept])}
+        lines = (options.work / "asreview.jsonl").read_text(encoding="utf-8").splitlines()
+        return recorded("review") | {"ASReview": beside(engine, chosen, [json.loads(line) for line in lines])}
     ours = {t.name: read(feedback(engine, t), t) for t in chosen}
     flags = {name: f for name, (f, _) in ours.items()}
     before = {t.name: read(headlines(engine, t), t)[0] for t in chosen}
