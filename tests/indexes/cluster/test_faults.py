@@ -267,10 +267,11 @@ def test_a_kill_loses_no_acknowledged_write_and_ends_no_build(node: Node) -> Non
     text, acknowledged, sent = ServerText(PLAIN, Rows(), patient), list[str](), threading.Event()
     manifest = Manifest(analysis=AnalysisSettings("none"), build=BuildRecord(complete=False))
     documents = [Document(f"d{n}", f"word{n}") for n in range(1000)]
-    addresses = [Address.of(f"elastic+{node.url}/{new_name(stem)}") for stem in ("looks", "commits")]
+    names = [f"elastic+{node.url}/{new_name(stem)}" for stem in ("looks", "commits")]
+    addresses = [address for name in names if (address := Address.of(name))]
     with ThreadPoolExecutor(3) as pool, contextlib.ExitStack() as stack:
         looker, committer = (
-            stack.enter_context(RemoteWriter.begin(address, manifest)) for address in addresses if address
+            stack.enter_context(RemoteWriter.begin(address, manifest)) for address in addresses
         )
         for writer in (looker, committer):
             writer.add(documents[:500], None)
