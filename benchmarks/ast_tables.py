@@ -95,9 +95,9 @@ def mean_vectors(
 def tables(case: Case, tweets: Any, documents: Any) -> dict[str, float]:
     """Return the paper's figures over all pairs of linked test articles and test texts."""
     articles = case.linked_documents("test")
-    place = {row: i for i, row in enumerate(articles.tolist())}
+    row_of = {row: i for i, row in enumerate(articles.tolist())}
     number = {text: i for i, text in enumerate(case.linked["test"])}
-    links = [(place[d], number[t]) for t, d in case.links["test"]]
+    links = [(row_of[d], number[t]) for t, d in case.links["test"]]
     found = evaluate_vectors(documents[articles], tweets, links, ranks=RANKS)
     precisions = {f"p@{r}": p for r, p in found.precision_at.items()}
     figures = {"map": found.map_micro, "map_macro": found.map_macro, "auc": found.auc_micro, "mrp": found.mrp}

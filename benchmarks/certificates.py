@@ -105,10 +105,10 @@ def moments(folder: Path) -> Iterator[Moment]:
     """Yield the recorded moments at which the stopping rules may claim something, by target."""
     for path in sorted(folder.glob("*.npz")):
         ((kind, topic),) = re.findall(r"^(\w+?)-(.+?)-\d+-", path.name)
-        with np.load(path) as kept:
-            truth = np.unpackbits(kept["truth"])[: int(kept["n"])].astype(bool)
-            for name in (n for n in kept.files if n.endswith("/left")):
-                unread = truth[kept[name].astype(np.int64)]
+        with np.load(path) as arrays:
+            truth = np.unpackbits(arrays["truth"])[: int(arrays["n"])].astype(bool)
+            for name in (n for n in arrays.files if n.endswith("/left")):
+                unread = truth[arrays[name].astype(np.int64)]
                 found, when = int(truth.sum()) - SEEDS - int(unread.sum()), name.removesuffix("/left")
                 for target in TARGETS:
                     if found >= LEAST_FOUND and when in (*(f"recall{r}" for r in EARLY), f"stop{target}"):

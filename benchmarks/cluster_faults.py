@@ -207,7 +207,7 @@ def judged(c: Cluster, case: Case, folder: Path, begin: float, end: float, last:
     collection = open_remote(where)
     collection.index.refresh()
     final = {d.id: d.text for d in collection.matching()}
-    found: dict[str, Any] = {"end": judging.left_over(final, known), "errors": judging.errors(every)}
+    outcomes: dict[str, Any] = {"end": judging.left_over(final, known), "errors": judging.errors(every)}
     for who, log in logs.items():
         wrong = judging.wrong(log, known)
         sides: dict[str, Any] = {"wrong": len(wrong)}
@@ -225,8 +225,8 @@ def judged(c: Cluster, case: Case, folder: Path, begin: float, end: float, last:
                 "fault": judging.calls(chosen, begin, end),
                 "after": judging.calls(chosen, end, last),
             }
-        found[who] = sides
-    return found
+        outcomes[who] = sides
+    return outcomes
 
 
 def inside(options: argparse.Namespace) -> None:

@@ -121,15 +121,15 @@ def compared(name: str, server: str, queries: int, work: Path) -> dict[str, Any]
     texts = [query.text for query in rank_data.links(name)["test"].queries][:queries]
     folder, run = work / f"{name}-{new_name('ranking')}", new_name("ranking")
     expected: dict[str, list[tuple[str, ...]]] = {}
-    found: dict[str, Any] = {"data": name, "queries": len(texts)}
+    results: dict[str, Any] = {"data": name, "queries": len(texts)}
     with local(corpus, folder, BuildOptions()) as engine:
-        expected["rescored"], found["directory"] = costs(searching(engine), texts, None)
-        expected["ranker"], found["directory with a ranker"] = costs(ranked(engine), texts[:RANKED], None)
+        expected["rescored"], results["directory"] = costs(searching(engine), texts, None)
+        expected["ranker"], results["directory with a ranker"] = costs(ranked(engine), texts[:RANKED], None)
     with local(corpus, folder.with_name(f"{folder.name}-fields"), FIELDS) as engine:
-        expected["fields"], found["directory with fields"] = costs(searching(engine), texts, None)
+        expected["fields"], results["directory with fields"] = costs(searching(engine), texts, None)
     expected["lucene"] = expected["rescored"]
     with running(HEAP, SERVERS[server]) as node:
-        found["server"] = f"{SERVERS[server].name} {node.get('/')['version']['number']}"
+        results["server"] = f"{SERVERS[server].name} {node.get('/')['version']['number']}"
         places = {"alone": (Path(f"{server}+{node.url}/{run}"), BuildOptions(), ASKED)}
         places["alone with fields"] = (Path(f"{server}+{node.url}/{run}-f"), FIELDS, {"fields": searching})
         if server == "elastic":  # only Elasticsearch can hold an index next to a directory
@@ -139,14 +139,14 @@ def compared(name: str, server: str, queries: int, work: Path) -> dict[str, Any]
         for place, (out, options, rankings) in places.items():
             building.build([corpus], out, options)
             with Engine.open(out) as engine:
-                found["documents"] = len(engine)
+                results["documents"] = len(engine)
                 for ranking, ranker_of in rankings.items():
                     part = texts[: len(expected[ranking])]
                     answers, cost = costs(ranker_of(engine), part, node.pid)
                     same = sum(a == b for a, b in zip(answers, expected[ranking], strict=True))
-                    found[f"{place}, {ranking}"] = {"identical": same, "queries": len(part), **cost}
-                    print(name, place, ranking, found[f"{place}, {ranking}"], flush=True)
-    return found
+                    results[f"{place}, {ranking}"] = {"identical": same, "queries": len(part), **cost}
+                    print(name, place, ranking, results[f"{place}, {ranking}"], flush=True)
+    return results
 
 
 @benchmark(work=WORK, data=["tweets2claims", "statements2articles"], servers=[*SERVERS], queries=500)

@@ -124,9 +124,9 @@ class Clock:
 
     def time(self, run: Callable[[], object]) -> tuple[float, float]:
         """Return the CPU seconds that a call takes in this process and on the server."""
-        here, there = time.process_time(), self.server()
+        client, there = time.process_time(), self.server()
         run()
-        return time.process_time() - here, self.server() - there
+        return time.process_time() - client, self.server() - there
 
 
 def rivals(size: int, folder: Path, node: elastic_server.Node | None) -> Iterator[tuple[str, Any, Clock]]:

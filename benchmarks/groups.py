@@ -84,8 +84,8 @@ def learn(work: Path) -> PairModel:
     parts.append(_taught(news, evidence_of(news, work / "news"), news.judged))
     statements = group_data.statements("train", *TAUGHT)
     found = evidence_of(statements, work / "statements-train")
-    asked = np.arange(len(statements.documents)) < TAUGHT[0]
-    found = found.where(np.asarray(asked[found.pairs].any(axis=1) & (found.long == 1)))
+    is_taught = np.arange(len(statements.documents)) < TAUGHT[0]
+    found = found.where(np.asarray(is_taught[found.pairs].any(axis=1) & (found.long == 1)))
     parts.append((found, _same(statements, found)))
     across = []
     for name, corpus in (
@@ -124,9 +124,9 @@ def compared(name: str, work: Path) -> dict[str, Any]:
     for system, (setting, labels) in answers.items():
         rows[system] = {"setting": setting, **measured(labels[second], gold)}
         if not system.startswith("linker"):
-            own = answers.get(_own(system), answers.get(f"linker, with links and {TITLES['usem3']}"))
-            assert own
-            rows[system]["lead of linker"] = lead(own[1][second], labels[second], gold)
+            counterpart = answers.get(_own(system), answers.get(f"linker, with links and {TITLES['usem3']}"))
+            assert counterpart
+            rows[system]["lead of linker"] = lead(counterpart[1][second], labels[second], gold)
     return rows
 
 

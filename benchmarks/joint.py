@@ -70,7 +70,7 @@ def statements(work: Path) -> dict[str, Any]:
             save(trained.ranker, trained.text, Path(folder) / "ranker")
             engine.store_ranker(Path(folder) / "ranker")
     every = _texts(work / "statements.jsonl", links.values())
-    (alone, _), (together, _) = _decided(Engine(stored), every, (), ("none", "one-to-one"), SEEDS[0])
+    (alone, _), (joint, _) = _decided(Engine(stored), every, (), ("none", "one-to-one"), SEEDS[0])
     (work / "alone.json").write_text(json.dumps(alone))
     scored = rivals.bm25(stored, rank_data.documents_of(every))
     matched = rivals.assigned(scored)
@@ -79,7 +79,7 @@ def statements(work: Path) -> dict[str, Any]:
         before, judged = _reciprocal(alone, links[split]), links[split]
         rows[split] = {
             "alone": _row(before),
-            "together": _row(_reciprocal(together, judged), before),
+            "together": _row(_reciprocal(joint, judged), before),
             "BM25": _row(_reciprocal(scored, judged)),
             "BM25 + Hungarian": _row(_reciprocal(matched, judged), before),
         }
@@ -96,8 +96,8 @@ def known(work: Path) -> dict[str, Any]:
         split: _row(_reciprocal(run, links[split]), _reciprocal(alone, links[split]))
         for split in ("dev", "test")
     }
-    chosen = {name: about[name] for name in ("competition", "capacity", "competition_leads")}
-    return {**rows, "competition": chosen, "cost": cost}
+    settings = {name: about[name] for name in ("competition", "capacity", "competition_leads")}
+    return {**rows, "competition": settings, "cost": cost}
 
 
 def _decided(
@@ -105,13 +105,13 @@ def _decided(
 ) -> list[tuple[rivals.Run, Choice]]:
     """Return the runs of several kinds of competition (None: the links choose) over the same candidates."""
     side, linked = side_of(texts, None, None), {one for one, _ in known}
-    ids, left = engine.collection.rows.ids, [id_ for id_ in side.documents if id_ not in linked]
-    lists, taught, _ = candidate_lists(engine, side, left, known, seed)
+    ids, unlinked = engine.collection.rows.ids, [id_ for id_ in side.documents if id_ not in linked]
+    lists, taught, _ = candidate_lists(engine, side, unlinked, known, seed)
     found = []
     for kind in kinds:
         decision = decide(lists, taught, kind, seed)
-        best = rank(lists, decision, left, ids)
-        rows = zip(left, best.targets.tolist(), best.scores.tolist(), strict=True)
+        best = rank(lists, decision, unlinked, ids)
+        rows = zip(unlinked, best.targets.tolist(), best.scores.tolist(), strict=True)
         run = {
             id_: {ids[row]: score for row, score in zip(of, scores, strict=True) if row >= 0}
             for id_, of, scores in rows
@@ -140,23 +140,23 @@ def tweets(work: Path) -> dict[str, Any]:
         (one, other) for one, of in links["train"].qrels.items() for other, grade in of.items() if grade > 0
     ]
     for seed in SEEDS:
-        (alone, _), (together, choice) = _decided(Engine(directory), every, known, ("none", None), seed)
+        (alone, _), (joint, choice) = _decided(Engine(directory), every, known, ("none", None), seed)
         before = _reciprocal(alone, links["test"])
         rows[str(seed)] = {
             "alone": _row(before),
-            "together": _row(_reciprocal(together, links["test"]), before),
+            "together": _row(_reciprocal(joint, links["test"]), before),
             "competition": {
                 "competition": choice.kind,
                 "capacity": dataclasses.asdict(choice.capacity),
                 "competition_leads": choice.leads,
             },
         }
-    asked = [Document(q.id, q.text) for q in links["test"].queries]
+    queries = [Document(q.id, q.text) for q in links["test"].queries]
     documents = rank_data.documents_of(shared_data() / TWEETS / "corpus.jsonl.gz")
     runs = {
-        "BM25 + Hungarian": rivals.assigned(rivals.bm25(directory, asked)),
+        "BM25 + Hungarian": rivals.assigned(rivals.bm25(directory, queries)),
         # no MiniLM, which needs half an hour for 14,231 claims
-        **_rivals(directory, asked, documents, ("RapidFuzz",)),
+        **_rivals(directory, queries, documents, ("RapidFuzz",)),
     }
     return {**rows, **{name: _row(_reciprocal(run, links["test"]), before) for name, run in runs.items()}}
 
@@ -198,8 +198,8 @@ def orphan_statements(work: Path) -> dict[str, Any]:
 
 
 def _equal(work: Path, name: str, pairs: Sequence[tuple[str, Document]]) -> dict[str, Any]:
-    chosen = np.random.default_rng(0).permutation(len(pairs))[:EQUAL]
-    some = [pairs[i] for i in chosen.tolist()]
+    sample = np.random.default_rng(0).permutation(len(pairs))[:EQUAL]
+    some = [pairs[i] for i in sample.tolist()]
     queries, documents = work / f"{name}-texts.jsonl", work / f"{name}-documents.jsonl"
     _write(queries, ({"id": f"q{i}", "text": text} for i, (text, _) in enumerate(some)))
     _write(documents, ({"id": d.id, "text": d.full_text} for _, d in sorted(some, key=lambda p: p[1].id)))

@@ -107,20 +107,20 @@ def task(method: str, n: int, m: int) -> tuple[Task, Int64Array]:
 
 
 def measure(method: str, n: int, m: int) -> dict[str, Any]:
-    given, gold = task(method, n, m)
+    problem, gold = task(method, n, m)
     began, cpu = time.perf_counter(), _cpu()
-    result = link(given, method)
+    result = link(problem, method)
     seconds, cpu_seconds = time.perf_counter() - began, _cpu() - cpu
     candidates, load = result.candidates, os.getloadavg()[1]
     peak = memory("VmHWM") / 1024
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
-    asked = np.setdiff1d(np.arange(n), given.train[:, 0])
+    asked = np.setdiff1d(np.arange(n), problem.train[:, 0])
     return {
         "commit": commit()[:7],
         "method": method,
         "source_pages": n,
         "target_pages": m,
-        "links": len(given.train),
+        "links": len(problem.train),
         "cpu_s": round(cpu_seconds, 1),
         "wall_s": round(seconds, 1),
         "load": round(load, 1),

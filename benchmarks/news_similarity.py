@@ -168,8 +168,8 @@ def run_fold(bench: Bench, train: Sequence[NewsPair], fold: int) -> dict[str, Sy
     rest = [pair for row, pair in enumerate(train) if row not in rows]
     config = PRESETS["recommended"]
     found, labels = bench.systems(rest, dev, config)
-    made = {c: bench.augmented(rest, dev, config, labels["recommended"], c) for c in CHOICES}
-    return {"no sampled pairs": {name: found[name] for name in AUGMENTED}, **made}
+    augmented = {c: bench.augmented(rest, dev, config, labels["recommended"], c) for c in CHOICES}
+    return {"no sampled pairs": {name: found[name] for name in AUGMENTED}, **augmented}
 
 
 def choose(folds: Sequence[dict[str, Systems]], train: Sequence[NewsPair]) -> dict[str, Any]:
@@ -191,8 +191,8 @@ def run_seed(
     base = PRESETS["recommended"]
     config = replace(base, siamese=replace(base.siamese, seed=seed), fusion=replace(base.fusion, seed=seed))
     found, labels = bench.systems(train, test, config)
-    made = bench.augmented(train, test, config, labels["recommended"], choice)
-    return found | {f"augmented {name}": values for name, values in made.items()}
+    augmented = bench.augmented(train, test, config, labels["recommended"], choice)
+    return found | {f"augmented {name}": values for name, values in augmented.items()}
 
 
 def run_tuned(train: Sequence[NewsPair], test: Sequence[NewsPair]) -> Systems:

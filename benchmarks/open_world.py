@@ -124,13 +124,13 @@ def solutions(
     unlinked = np.setdiff1d(np.arange(len(source)), known[:, 0])
     divisions = divisions_of(known)
     for share in ORPHANS:
-        alone = order[: round(share * len(test))]
-        absent = test[alone, 1]
+        orphans = order[: round(share * len(test))]
+        absent = test[orphans, 1]
         parts = out_of_fold(evidence, known, unlinked, absent=absent, divisions=divisions)
         taken = np.concatenate([known[:, 1], absent])
         lists, learned = describe_unlinked(evidence, known, NOTHING, unlinked, taken)
         fitted = learn_ranker(lists, parts, evidence.start("links"), divisions=divisions)
-        yield share, Solution(lists, learned, fitted, NOTHING), np.delete(test, alone, axis=0)
+        yield share, Solution(lists, learned, fitted, NOTHING), np.delete(test, orphans, axis=0)
 
 
 def judge(solution: Solution, links: Int64Array) -> dict[str, Any]:

@@ -126,10 +126,10 @@ def statements(browser: Any, folder: Path, reads: int) -> dict[str, Any]:
     posts = sheet(folder / "posts.xlsx", [*records(data / "queries.jsonl.gz")][:POSTS])
     chosen = [*records(data / "corpus.jsonl.gz")][:ARTICLES]
     articles = sheet(folder / "articles.xlsx", chosen)
-    wanted, relevant = {a["_id"] for a in chosen}, set()
+    ids, relevant = {a["_id"] for a in chosen}, set()
     for path in (data / "qrels").glob("*.tsv"):
         with path.open(encoding="utf-8") as rows:
-            relevant |= {row[0] for row in csv.reader(rows, delimiter="\t") if row[1] in wanted}
+            relevant |= {row[0] for row in csv.reader(rows, delimiter="\t") if row[1] in ids}
     with served(folder / "statements") as server:
         reader = Reader(browser, server, relevant)
         address = reader.make("Statements", posts, articles)

@@ -198,11 +198,11 @@ def calibrated(samples: Sequence[Sample]) -> tuple[CalibratedRanker, list[Calibr
     rankers = [replace(ranker, temperature=t) for ranker in rankers]
     linked, right, alone = [], [], []
     for ranker, s in zip(rankers, samples, strict=True):
-        own = ranker.restandardise(s.lists.features)
-        x, top = verified(own, s.lists)
+        features = ranker.restandardise(s.lists.features)
+        x, top = verified(features, s.lists)
         linked.append(x)
         right.append(top == s.right)
-        alone.append(verified(own, s.without)[0])
+        alone.append(verified(features, s.without)[0])
     pairs = [np.full(len(x), i) for i, x in enumerate(linked)]
     verifier, others = fit_calibrated(names_of(final), pairs, linked, right, alone)
     without = [CalibratedRanker(*parts, elsewhere=True) for parts in zip(rankers, others, strict=True)]

@@ -70,13 +70,13 @@ def split(hits: Hitlist, vectors: bool, size: int, seed: int) -> dict[str, float
         for part in (order[:size], order[size : 2 * size], order[2 * size :])
     ]
     calibration = fit_held_out(hits.part(marks[0]), hits.part(marks[1]), names(vectors), NO_SOURCE, seed)
-    said, right = first(calibration, hits.part(marks[2]))
+    probabilities, right = first(calibration, hits.part(marks[2]))
     kept = promise(calibration.held, calibration.right, PRECISION)
-    oracle = (said >= most_links(said, right)).mean()
+    oracle = (probabilities >= most_links(probabilities, right)).mean()
     out = {"none": float(kept is None)}
     plain = most_links(calibration.held, calibration.right)
     for name, threshold in (("promise", kept.threshold if kept else np.inf), ("plain", plain)):
-        above = said >= threshold
+        above = probabilities >= threshold
         precision = float(right[above].mean()) if above.any() else 1.0
         out |= {
             f"{name}_held": float(precision >= PRECISION), f"{name}_precision": precision,

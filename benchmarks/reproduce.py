@@ -62,14 +62,14 @@ def _filled(shown: dict[str, Any], before: list[dict[str, Any]]) -> dict[str, An
 
     Rows without any figure are left out.
     """
-    kept = {row["system"].lower(): row for row in before}
+    earlier_rows = {row["system"].lower(): row for row in before}
     rows = []
     for row in shown["rows"]:
-        earlier = kept.pop(row["system"].lower(), row)
+        earlier = earlier_rows.pop(row["system"].lower(), row)
         rows.append(
             row if row["here"] else earlier | {"system": row["system"], "published": row["published"]}
         )
-    rows = [row for row in (*rows, *kept.values()) if row["here"] or row["published"]]
+    rows = [row for row in (*rows, *earlier_rows.values()) if row["here"] or row["published"]]
     known = [
         {**row, "here": {m: row["here"][m] for m in shown["measures"] if m in row["here"]}} for row in rows
     ]

@@ -52,14 +52,14 @@ def measured(options: Arguments) -> Results:
     data, folder, model = shared_data() / "statements2articles", options.work, options.model
     queries = {q.id: q for q in read_queries(data / "queries.jsonl.gz")}
     qrels = {split: read_qrels(data / "qrels" / f"{split}.tsv") for split in ("dev", "test")}
-    asked = {split: [queries[q] for q in sorted(qrels[split])] for split in qrels}
+    texts = {split: [queries[q] for q in sorted(qrels[split])] for split in qrels}
     build([data / "corpus.jsonl.gz"], folder / "bm25", BuildOptions())
     text = Engine(folder / "bm25")
-    rows = {"BM25": score(text, asked["test"], qrels["test"], folder, None)}
+    rows = {"BM25": score(text, texts["test"], qrels["test"], folder, None)}
     index: Any = text.collection.hybrid.text
     choice = bm25.tuned_parameters("statements2articles", index)[0]["bm25"]
     rows["BM25, k1, b and k3 chosen on dev"] = score(
-        text, asked["test"], qrels["test"], folder, None, Bm25Parameters.from_json(choice)
+        text, texts["test"], qrels["test"], folder, None, Bm25Parameters.from_json(choice)
     )
 
     if model is None:
@@ -67,11 +67,11 @@ def measured(options: Arguments) -> Results:
         train(rank_data.training("statements2articles", model, *options.set))
     build([data / "corpus.jsonl.gz"], folder / "hybrid", BuildOptions(encoder=str(model)))
     engine = Engine(folder / "hybrid")
-    rows["trained bag of vectors alone"] = score(engine, asked["test"], qrels["test"], folder, "dense")
-    rows["hybrid, untuned"] = score(engine, asked["test"], qrels["test"], folder, "hybrid")
-    tuning = engine.tune(asked["dev"], qrels["dev"])
+    rows["trained bag of vectors alone"] = score(engine, texts["test"], qrels["test"], folder, "dense")
+    rows["hybrid, untuned"] = score(engine, texts["test"], qrels["test"], folder, "hybrid")
+    tuning = engine.tune(texts["dev"], qrels["dev"])
     chosen = tuning.chosen
-    rows["hybrid, tuned on dev"] = score(engine, asked["test"], qrels["test"], folder, None)
+    rows["hybrid, tuned on dev"] = score(engine, texts["test"], qrels["test"], folder, None)
     return {
         "data": "statements2articles test: 19,125 articles, 1,913 statements",
         "rows": rows,

@@ -112,8 +112,8 @@ def reads_to(flags: Sequence[bool], need: int) -> int | None:
 def interval(values: Sequence[float], summary: Callable[[Any], Any] = np.mean) -> dict[str, Any]:
     """Return the summary of one value per topic, with its 95 % interval over topics."""
     given = np.array(values)
-    drawn = np.random.default_rng(0).integers(len(given), size=(RESAMPLED, len(given)))
-    low, high = np.percentile([summary(given[d]) for d in drawn], [2.5, 97.5])
+    resamples = np.random.default_rng(0).integers(len(given), size=(RESAMPLED, len(given)))
+    low, high = np.percentile([summary(given[d]) for d in resamples], [2.5, 97.5])
     return {
         "value": round(float(summary(given)), 4),
         "low": round(float(low), 4),

@@ -135,16 +135,16 @@ def read(engine: Engine, subject: Subject, start: int) -> list[str]:
     """Return the documents read, in order, until the largest of SHARES of the others is found."""
     generator = np.random.default_rng([start, len(subject.language)])
     chosen = generator.choice(subject.english, SEEDS, replace=False).tolist()
-    seeds, shown, hits = [Seed(id_, "", document=id_) for id_ in chosen], list[str](), 0
+    seeds, ids, hits = [Seed(id_, "", document=id_) for id_ in chosen], list[str](), 0
     population = Population(engine.collection.rows, seeds, Settings())
     order = FeedbackOrder(engine, seeds, population, seed=start)
     need = math.ceil(SHARES[-1] * (len(subject.language) - SEEDS))
     while hits < need and (candidate := order.next()):
-        shown.append(candidate.id)
+        ids.append(candidate.id)
         is_found = candidate.id in subject.language
         hits += is_found
         order.tell(Judgement(candidate.seed, candidate.id, "relevant" if is_found else "not"))
-    return shown
+    return ids
 
 
 def row(subject: Subject, ids: list[str]) -> dict[str, Any]:
@@ -174,18 +174,23 @@ def summary(rows: list[dict[str, Any]]) -> Results:
     names, before = dict.fromkeys(r["system"] for r in rows), _by_topic(rows, "nothing")
     out: Results = {}
     for name in names:
-        found, of, here = collections.Counter[str](), collections.Counter[str](), _by_topic(rows, name)
-        for r in itertools.chain.from_iterable(part.values() for part in here.values()):
+        found, of, by_topic = collections.Counter[str](), collections.Counter[str](), _by_topic(rows, name)
+        for r in itertools.chain.from_iterable(part.values() for part in by_topic.values()):
             found.update(r["found"])
             of.update(r["in all"])
-        each = out[name] = {"ratio": {}, "reads per relevant": {}, "reviews": sum(map(len, here.values()))}
+        each = out[name] = {
+            "ratio": {},
+            "reads per relevant": {},
+            "reviews": sum(map(len, by_topic.values())),
+        }
         for share in (f"reads to {share}" for share in SHARES):
             logs = [
                 float(np.mean([math.log(r[share] / before[topic][n][share]) for n, r in part.items()]))
-                for topic, part in here.items()
+                for topic, part in by_topic.items()
             ]
             cost = [
-                float(np.mean([r[share] / r["relevant"] for r in part.values()])) for part in here.values()
+                float(np.mean([r[share] / r["relevant"] for r in part.values()]))
+                for part in by_topic.values()
             ]
             each["ratio"][share] = interval(logs, lambda values: np.exp(np.mean(values)))
             each["reads per relevant"][share] = interval(cost)

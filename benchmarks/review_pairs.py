@@ -52,8 +52,8 @@ def seeds_of(split: str, count: int) -> list[Seed]:
     linked = {article for article, _ in links(split)}
     articles = rank_data.documents_of(shared_data() / SET)
     found = [Seed(d.id, d.text, d.title) for d in articles if d.id in linked]
-    chosen = np.random.default_rng(0).permutation(len(found))[:count]
-    return [found[i] for i in chosen.tolist()]
+    order = np.random.default_rng(0).permutation(len(found))[:count]
+    return [found[i] for i in order.tolist()]
 
 
 def statements(work: Path) -> Engine:

@@ -84,10 +84,10 @@ def same_event(bench: Bench) -> dict[str, Any]:
     rows = []
     for name, (values, why) in systems.items():
         judged, others = values[: len(same)], values[len(same) :]
-        beside = np.concatenate([judged[same], others])
+        scores = np.concatenate([judged[same], others])
         here: dict[str, Value] = {
             "AUC, judged pairs": auc(judged, same),
-            "AUC, nearest neighbours": auc(beside, np.arange(len(beside)) < same.sum()),
+            "AUC, nearest neighbours": auc(scores, np.arange(len(scores)) < same.sum()),
         }
         rows.append(row(name, {}, here, why))
     title = (

@@ -145,14 +145,14 @@ def measured(options: Arguments) -> Results:
     """Measure every language into English and back."""
     for code, backwards in product(options.languages, (False, True)):
         pair = (code, "en")[:: -1 if backwards else 1]
-        named = {"source": pair[0], "target": pair[1]}
+        direction = {"source": pair[0], "target": pair[1]}
         last = (
             f"{options.encoder} and lexicon" if options.encoder and not backwards else "two words, translated"
         )
-        if options.rows.has(**named, system=last):
+        if options.rows.has(**direction, system=last):
             continue
         foreign, index = (side(one, options.work, "none") for one in pair)
         for name, found in systems(foreign, index, backwards, options.encoder, options.work):
-            if not options.rows.has(**named, system=name):
-                options.rows.keep({**named, "system": name, **found})
+            if not options.rows.has(**direction, system=name):
+                options.rows.keep({**direction, "system": name, **found})
     return {"rows": options.rows}

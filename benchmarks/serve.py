@@ -121,10 +121,10 @@ def load(url: str, bodies: Path, connections: int, seconds: int) -> dict[str, fl
     script = bodies.with_name("post.lua")
     script.write_text(SCRIPT, encoding="utf-8")
     how = ["-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", "-s", str(script)]
-    done = subprocess.run(
+    process = subprocess.run(
         [wrk, *how, url, "--", str(bodies)], capture_output=True, text=True, timeout=seconds + 90, check=True
     )
-    found = json.loads(done.stderr[done.stderr.index("{") :])
+    found = json.loads(process.stderr[process.stderr.index("{") :])
     return {
         "per_s": round(found["requests"] / found["us"] * 1e6, 1),
         "p50_ms": round(found["p50"] / 1000, 2),
@@ -180,7 +180,7 @@ def ratios(found: dict[str, Any], rival: str) -> dict[str, Any]:
 
 def dense(directory: Path, work: Path, queries: list[str]) -> dict[str, Any]:
     """Measure vector search next to the plain server."""
-    asked = write_bodies(work / "dense.jsonl", [_body(q, "dense") for q in queries])
+    bodies = write_bodies(work / "dense.jsonl", [_body(q, "dense") for q in queries])
     simple = write_bodies(work / "plain.jsonl", [{"text": q, "k": K} for q in queries])
     with (
         serving(directory, environment=THREADS) as one,
@@ -188,8 +188,8 @@ def dense(directory: Path, work: Path, queries: list[str]) -> dict[str, Any]:
         plain(directory, simple) as rival,
     ):
         systems = {
-            "linker": ours(one, asked),
-            "linker, 2 workers": ours(two, asked),
+            "linker": ours(one, bodies),
+            "linker, 2 workers": ours(two, bodies),
             "FastAPI and faiss": rival,
         }
         found = measure(systems)
@@ -204,13 +204,13 @@ def commands(directory: Path, work: Path, queries: list[str]) -> dict[str, Any]:
 
 def bm25(directory: Path, work: Path, queries: list[str]) -> dict[str, Any]:
     """Measure BM25 next to Elasticsearch."""
-    asked = write_bodies(work / "bm25.jsonl", [_body(q, "bm25") for q in queries])
+    bodies = write_bodies(work / "bm25.jsonl", [_body(q, "bm25") for q in queries])
     matches = [{"query": {"match": {"body": q}}, "size": K, "_source": False} for q in queries]
     other = write_bodies(work / "elastic.jsonl", matches)
     (corpus,) = work.glob(f"{directory.name.partition('-')[2]}-sentences.jsonl")
     with ExitStack() as stack:
         service = stack.enter_context(serving(directory, environment=THREADS))
-        found = measure({"linker": ours(service, asked), "Elasticsearch": elastic(stack, corpus, other)})
+        found = measure({"linker": ours(service, bodies), "Elasticsearch": elastic(stack, corpus, other)})
     return {"bm25": found}
 
 
@@ -230,9 +230,9 @@ def mix(directory: Path, work: Path, queries: list[str]) -> dict[str, Any]:
         with attack(service.port, reader, queries, directory.name) as counts, ThreadPoolExecutor(2) as pool:
             time.sleep(5)
             measured = [pool.submit(waits, s.port, other, queries, MIX_SECONDS) for s in (service, idle)]
-            beside, elsewhere = (future.result() for future in measured)
+            during, elsewhere = (future.result() for future in measured)
     return {
-        "alone": alone, "beside": beside, "beside_on_an_idle_server": elsewhere,
+        "alone": alone, "beside": during, "beside_on_an_idle_server": elsewhere,
         "load_average": round(os.getloadavg()[0], 1), "answers_of_the_mix": dict(sorted(counts.items())),
     }  # fmt: skip
 

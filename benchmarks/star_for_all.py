@@ -153,11 +153,15 @@ def trial(left: str, seed: int, work: Path) -> dict[str, npt.NDArray[np.float64]
 
     def run() -> dict[str, npt.NDArray[np.float64]]:
         parts = [read(name, work) for name in (*SETS, *MORE) if name != left]
-        found = judge(star_of(parts, seed, work / f"weights-{left}-{seed}.pt"), read(left, work))
+        figures = judge(star_of(parts, seed, work / f"weights-{left}-{seed}.pt"), read(left, work))
         print(
-            left, seed, {k: round(float(v.mean()), 4) for k, v in found.items()}, file=sys.stderr, flush=True
+            left,
+            seed,
+            {k: round(float(v.mean()), 4) for k, v in figures.items()},
+            file=sys.stderr,
+            flush=True,
         )
-        return found
+        return figures
 
     return dict(kept(work / f"ranks-{left}-{seed}.npz", run))
 
@@ -223,9 +227,9 @@ def measured(options: Arguments) -> Results | None:
         ship(options.work, options.ship)
     if options.trials or options.ship:
         return None
-    wanted = {
+    seeds_of = {
         left: [s for s in SEEDS if not options.report or (options.work / f"ranks-{left}-{s}.npz").exists()]
         for left in SETS
     }
-    sets = {left: summary([trial(left, s, options.work) for s in seeds]) for left, seeds in wanted.items()}
+    sets = {left: summary([trial(left, s, options.work) for s in seeds]) for left, seeds in seeds_of.items()}
     return {"sets": sets, "cpu_s_per_1000_stories": costs(options.work)}

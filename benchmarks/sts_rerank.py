@@ -96,11 +96,11 @@ def score_candidates(work: Path) -> None:
     half_precision(scorer)
     found: dict[str, dict[str, float]] = {}
     for split in SPLITS:
-        asked = search(engine, split)
-        for text, hits in zip(asked.texts, asked.answer.hits, strict=True):
+        searched = search(engine, split)
+        for text, hits in zip(searched.texts, searched.answer.hits, strict=True):
             claims = [engine.document(id_).full_text for id_ in hits.ids[:DEEPEST]]
             found[text] = dict(zip(claims, scorer.score([(text, c) for c in claims]).tolist(), strict=True))
-        log(f"{split}: {len(asked.queries)} queries scored")
+        log(f"{split}: {len(searched.queries)} queries scored")
     path.write_text(json.dumps(found), encoding="utf-8")
 
 

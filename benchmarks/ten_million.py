@@ -200,8 +200,8 @@ def curve(work: Path, shards: int) -> dict[str, Any]:
     cells = [index.generator.settings for index in engine.collection.hybrid.vectors._shards]  # type: ignore[union-attr] # FaissIndex
     found: dict[str, Any] = {"documents": len(engine), "default": dict(cells[0]), "points": []}
     for settings in (*CURVE, found["default"]):
-        for own in cells:
-            own.update(settings)
+        for cell in cells:
+            cell.update(settings)
         figures = alone(lambda n: engine.search(k=K, vectors=vectors[n]))
         share = recall(engine, work, shards, vectors[:QUERIES])
         found["points"].append({"settings": settings, "recall": share, **figures})

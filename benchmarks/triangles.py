@@ -58,10 +58,10 @@ def judge(run: Run, pair: str) -> dict[str, Any]:
     gold = links_of(code, "test", task.source, task.target)
     hits, first = np.zeros((len(gold), 5), dtype=bool), np.zeros(len(gold))
     for i, (s, t) in enumerate(gold.tolist()):
-        found = run.get(task.source.ids[s], {})
-        for place, target in enumerate(list(found)[:5]):
+        scores = run.get(task.source.ids[s], {})
+        for place, target in enumerate(list(scores)[:5]):
             hits[i, place] = target == task.target.ids[t]
-        first[i] = next(iter(found.values()), 0.0)
+        first[i] = next(iter(scores.values()), 0.0)
     row = measures(hits) | {"coverage": round(float((first > 0).mean()), 4)}
     del row["success_5"]
     return row | certainty(first.clip(0, 1), hits[:, 0])

@@ -1,6 +1,7 @@
 """Names are nouns for values: a function has at most one bare participle or adverb among its variables."""
 
 import ast
+import itertools
 
 from tests.house import ROOT, files
 
@@ -26,7 +27,7 @@ def test_two_vague_names_are_noticed() -> None:
 def test_no_function_has_two_vague_names() -> None:
     vague = {
         f"{path.relative_to(ROOT)}:{node.lineno} {node.name}": sorted(names)
-        for path in (*files("linker"), *files("indexes"))
+        for path in itertools.chain(*map(files, ("linker", "indexes", "benchmarks")))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and len(names := vague_names(node)) > 1
     }

@@ -265,7 +265,7 @@ def laws(rows: Sequence[Row]) -> dict[tuple[str, str], Law]:
     """Return the law of each model's CPU seconds and memory."""
     found = {}
     for model in dict.fromkeys(row["model"] for row in rows):
-        own = [row for row in rows if row["model"] == model]
+        runs = [row for row in rows if row["model"] == model]
         for key in ("cpu_s", "mib"):
-            found[model, key] = Law.fit([row["tokens"] for row in own], [row[key] for row in own])
+            found[model, key] = Law.fit([row["tokens"] for row in runs], [row[key] for row in runs])
     return found

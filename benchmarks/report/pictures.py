@@ -49,7 +49,7 @@ def figure(width: float = 6.4, height: float = 3.0) -> tuple[Figure, Any]:
 def draw_hybrid() -> Figure:
     """MRR of each way to search, with its 95 % interval, from the retrieval benchmark."""
     rows = recorded("retrieval")["rows"]
-    drawn, axes = figure(6.4, 2.2)
+    picture, axes = figure(6.4, 2.2)
     for place, (name, row) in enumerate(reversed(rows.items())):
         mrr, low, high = row["recip_rank"]
         colour = "C0" if name.startswith("hybrid") else "0.55"
@@ -57,7 +57,7 @@ def draw_hybrid() -> Figure:
     axes.set(yticks=range(len(rows)), yticklabels=list(reversed(rows)), xlabel="MRR with its 95 % interval")
     axes.grid(axis="x", alpha=0.3)
     axes.margins(y=0.15)
-    return drawn
+    return picture
 
 
 def draw_recall() -> Figure:
@@ -97,13 +97,13 @@ def draw_tweets(data: Path) -> Figure:
     texts = {q.id: q.text for q in read_queries(folder / "queries.jsonl.gz") if claim_of.get(q.id) in claims}
     titles = {d["_id"]: d["title"] for d in records(folder / "corpus.jsonl.gz") if d["_id"] in claims}
     places = dict(zip(texts, tsne(load_encoder("minilm").encode(list(texts.values()))), strict=True))
-    drawn, axes = figure(7.2, 3.8)
+    picture, axes = figure(7.2, 3.8)
     for number, claim in enumerate(claims):
         points = np.array([place for id_, place in places.items() if claim_of[id_] == claim])
         axes.scatter(*points.T, color=f"C{number}", label=textwrap.fill(titles[claim], 34), s=30)
     axes.set(xticks=[], yticks=[])
     axes.legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1, 1))
-    return drawn
+    return picture
 
 
 def _pairs(path: Path) -> Iterator[tuple[str, str]]:

@@ -51,11 +51,11 @@ def verdict(event: Event, known: Mapping[str, Life]) -> dict[str, int]:
     name, _, turn = query.rpartition("x")
     ids = {d.id for d in batch(name, int(turn))[0]}
     found = set(answer)
-    seen = {id_: known.get(id_, Life()) for id_ in found}
+    states = {id_: known.get(id_, Life()) for id_ in found}
     return {
         "missing": sum(known[i].safe < begin and known[i].going > end for i in ids - found if i in known),
-        "deleted": sum(life.gone < begin for life in seen.values()),
-        "never_written": sum(life.sent > end for life in seen.values()) + len(found - ids),
+        "deleted": sum(life.gone < begin for life in states.values()),
+        "never_written": sum(life.sent > end for life in states.values()) + len(found - ids),
         "other_order": int(len(found) != len(answer)),
     }
 

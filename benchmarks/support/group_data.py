@@ -57,10 +57,10 @@ def tweets(splits: Sequence[str] = ("train", "dev", "test"), claims: bool = Fals
     parts = rank_data.links("tweets2claims")
     found = [(Document(q.id, q.text), min(parts[s].qrels[q.id])) for s in splits for q in parts[s].queries]
     if claims:
-        named = {claim for _, claim in found}
+        claimed = {claim for _, claim in found}
         every = rank_data.documents_for("tweets2claims")
-        others = [d for d in every if d.id not in named][:CLAIMS]
-        found += [(d, d.id) for d in (*(d for d in every if d.id in named), *others)]
+        others = [d for d in every if d.id not in claimed][:CLAIMS]
+        found += [(d, d.id) for d in (*(d for d in every if d.id in claimed), *others)]
     return _made(found)
 
 
@@ -175,12 +175,12 @@ def measured(found: Int64Array, gold: Int64Array) -> dict[str, float]:
     _, gold = np.unique(gold, return_inverse=True)
     p, r = (float(part.mean()) for part in per_document(found, gold))
     both = np.array(list(Counter(zip(found.tolist(), gold.tolist(), strict=True)).values()))
-    right, said, true = (
+    right, claimed, true = (
         float((n * (n - 1) / 2).sum()) for n in (both, np.bincount(found), np.bincount(gold))
     )
     figures = {
         "b3_precision": p, "b3_recall": r, "b3_f1": 2 * p * r / (p + r), "ari": adjusted_rand_score(gold, found),
-        "pair_precision": right / said if said else 1.0, "pair_recall": right / true if true else 1.0,
+        "pair_precision": right / claimed if claimed else 1.0, "pair_recall": right / true if true else 1.0,
     }  # fmt: skip
     return {name: round(float(value), 4) for name, value in figures.items()}
 
@@ -195,7 +195,7 @@ def lead(found: Int64Array, other: Int64Array, gold: Int64Array, samples: int = 
         means = [(weight @ p, weight @ r) for p, r in parts]
         return [2 * p * r / (p + r) / weight.sum() for p, r in means]
 
-    drawn = (np.bincount(rng.integers(0, groups, groups), minlength=groups) for _ in range(samples))
-    leads = [one - two for one, two in (f1(times[numbers[2]]) for times in drawn)]
+    resamples = (np.bincount(rng.integers(0, groups, groups), minlength=groups) for _ in range(samples))
+    leads = [one - two for one, two in (f1(times[numbers[2]]) for times in resamples)]
     one, two = f1(np.ones(len(gold)))
     return [round(float(x), 4) for x in (one - two, *np.percentile(leads, [2.5, 97.5]))]

@@ -118,10 +118,10 @@ class Shard:
         rng = np.random.default_rng([self._number, self._size])
         pool = " ".join(self._texts[:: 1 + len(self._texts) // 50_000]).split() if words else []
         for low in range(0, self._size, BLOCK):
-            here = np.arange(low, min(low + BLOCK, self._size))
-            ids = [f"{self._number}-{n}" for n in here.tolist()]
-            real = self._own[here[here < len(self._own)]]
-            copied, mixed = rng.integers(len(self._texts), size=(2, len(here) - len(real)))
+            numbers = np.arange(low, min(low + BLOCK, self._size))
+            ids = [f"{self._number}-{n}" for n in numbers.tolist()]
+            real = self._own[numbers[numbers < len(self._own)]]
+            copied, mixed = rng.integers(len(self._texts), size=(2, len(numbers) - len(real)))
             vectors = np.vstack(
                 [self._vectors[real], perturbed(self._vectors[copied], self._vectors[mixed], rng)]
             )

@@ -49,14 +49,14 @@ def prepare(folder: Path, sentences: int) -> Data:
         return data
     articles = [(id_, text) for id_, text, _ in read(source)]
     _write(data.few_articles, articles[:50])
-    found = [
+    candidates = [
         (f"{id_}-{n}", sentence)
         for id_, text in articles
         for n, sentence in enumerate(re.split(r"(?<=[.!?])\s+", text))
         if len(sentence) >= SHORTEST
     ]
-    picked = np.sort(np.random.default_rng(SEED).choice(len(found), sentences, replace=False))
-    chosen = [found[i] for i in picked]
+    picked = np.sort(np.random.default_rng(SEED).choice(len(candidates), sentences, replace=False))
+    chosen = [candidates[i] for i in picked]
     _write(data.sentences, chosen)
     np.save(data.vectors, mean_vectors([text for _, text in chosen]))
     _write(data.few_sentences, chosen[:50])

@@ -52,8 +52,8 @@ def links(name: str) -> dict[str, Judged]:
     """Return the judged queries of a set by split; `bbc-news` and `descriptions` have no training split."""
     data = shared_data() / name
     if name == "bbc-news":
-        asked = [Query(d.id, d.title) for d in documents_of(_corpus(name)) if d.title]
-        return {"test": Judged(asked, {q.id: {q.id: 1.0} for q in asked})}
+        titled = [Query(d.id, d.title) for d in documents_of(_corpus(name)) if d.title]
+        return {"test": Judged(titled, {q.id: {q.id: 1.0} for q in titled})}
     queries = read_queries(data / "queries.jsonl.gz")
     found = {}
     for path in (data / "qrels" / f"{split}.tsv" for split in SPLITS):

@@ -104,9 +104,9 @@ def quant(order: LearningOrder, read: int) -> tuple[int, float, float]:
         model = LogisticRegression(solver="liblinear").fit(order.matrix[rows], labels, sample_weight=weights)
         chances = model.predict_proba(order.matrix)[:, 1]
     is_judged = order.judged()
-    found, left = (float(chances[part].sum()) for part in (is_judged, ~is_judged))
+    found, unread = (float(chances[part].sum()) for part in (is_judged, ~is_judged))
     spread = [float((chances[part] * (1 - chances[part])).sum()) for part in (is_judged, ~is_judged)]
-    whole = found + left
+    whole = found + unread
     return read, found / whole, float(np.sqrt(spread[0] / whole**2 + found**2 / whole**4 * sum(spread)))
 
 

@@ -77,10 +77,7 @@ class OnCluster:
         return self._collection
 
     def add(
-        self,
-        ids: Sequence[str],
-        content: Sequence[str] | Matrix,
-        metadata: Sequence[Metadata] | None = None,
+        self, ids: Sequence[str], content: Sequence[str] | Matrix, metadata: Sequence[Metadata] | None = None
     ) -> None:
         metadata = [{}] * len(ids) if metadata is None else metadata
         if self.dim:
@@ -104,11 +101,7 @@ class OnCluster:
         self._collection = None
 
     def search(
-        self,
-        queries: Any,
-        k: int,
-        where: Filter | None = None,
-        bm25: Bm25Parameters | None = None,
+        self, queries: Any, k: int, where: Filter | None = None, bm25: Bm25Parameters | None = None
     ) -> list[Hits]:
         if where is not None:
             where = Filter(tuple(c._replace(values=tuple(map(_whole, c.values))) for c in where.all))

@@ -5,15 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from indexes.arrays import check_dim, check_k, normalised, padding
-from indexes.interface import (
-    Filter,
-    Hits,
-    Matrix,
-    Metadata,
-    RowArray,
-    ScoreArray,
-    check_vectors,
-)
+from indexes.interface import Filter, Hits, Matrix, Metadata, RowArray, ScoreArray, check_vectors
 from indexes.rows import Rows
 
 

@@ -265,12 +265,7 @@ def test_two_tab_separated_fields_with_counted_ids_need_no_header(write: Write) 
     """`id TAB text`, the queries of MS MARCO, is a corpus like any other; a header that lacks names is an error."""
     found = [(d.id, d.text) for d in good(write("q.tsv", b"q1\tflooded streets\nq12\tparliament\n"))]
     assert found == [("q1", "flooded streets"), ("q12", "parliament")]
-    for data in (
-        b"foo\tbar\n7\tRegen\n",
-        b"q1\tone line\n",
-        b"q1\ta\nq1\tb\n",
-        b"q1\ta\tb\nq2\ta\tb\n",
-    ):
+    for data in (b"foo\tbar\n7\tRegen\n", b"q1\tone line\n", b"q1\ta\nq1\tb\n", b"q1\ta\tb\nq2\ta\tb\n"):
         with pytest.raises(InputError, match="no column _id or id"):
             good(write("c.tsv", data))
 

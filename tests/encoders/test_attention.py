@@ -102,11 +102,7 @@ def test_sparsity_counts_what_a_loop_counts() -> None:
 
 def test_an_error_in_the_model_leaves_no_tap_behind() -> None:
     module = star(SMALL)
-    with (
-        pytest.raises(IndexError),
-        hooked(module, lambda name, weights, inside: weights),
-        torch.no_grad(),
-    ):
+    with pytest.raises(IndexError), hooked(module, lambda name, weights, inside: weights), torch.no_grad():
         module(torch.tensor([[99]]), torch.ones(1, 1, dtype=torch.bool))
     assert all(attention.hook is None for attention in module.attentions().values())
 

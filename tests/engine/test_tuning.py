@@ -230,10 +230,7 @@ def test_a_single_retriever_has_to_lead_by_two_standard_errors() -> None:
     ahead = {**table(5), HYBRIDS[1]: [1.0] * 6 + [0.0] * 34}  # a hybrid that beats it takes precedence
     assert choose(Given(ahead), HYBRIDS, SINGLES, folds).setting == HYBRIDS[1]
     # in a tie, the setting that queries only one retriever
-    level = {
-        **table(5),
-        HYBRIDS[1]: [1.0] * 5 + [0.0] * 35,
-    }
+    level = {**table(5), HYBRIDS[1]: [1.0] * 5 + [0.0] * 35}
     assert choose(Given(level), HYBRIDS, SINGLES, folds).setting == SINGLES[0]
 
 

@@ -69,9 +69,7 @@ def test_switches(files: tuple[Path, Path, Path]) -> None:
     assert json.loads(near.stdout)["measures"]["map"] == 0.5
 
 
-def test_a_repeated_judgement_is_dropped_and_a_contradiction_refused(
-    files: tuple[Path, Path, Path],
-) -> None:
+def test_a_repeated_judgement_is_dropped_and_a_contradiction_refused(files: tuple[Path, Path, Path]) -> None:
     qrels, run, other = files
     once = invoke("evaluate", qrels, run).stdout
     first = qrels.read_text().splitlines()[0]

@@ -49,10 +49,7 @@ def test_a_hundred_kills_lose_nothing_that_was_acknowledged(tmp_path: Path) -> N
         found = entries(path)
         assert found[: len(before) + len(acknowledged)] == before + acknowledged
         # an entry whose report the kill prevented
-        assert len(found) - len(before) - len(acknowledged) in (
-            0,
-            1,
-        )
+        assert len(found) - len(before) - len(acknowledged) in (0, 1)
         with Ledger(path) as ledger:
             assert len({seed.text for seed in ledger.seeds}) <= 1  # both seeds were added, or neither
         before = found

@@ -118,10 +118,7 @@ def _segment(rows: int, folder: Path) -> bytes:
 
 def number_pieces(work: Path) -> tuple[Sequence[bytes], Run]:
     """Number the terms of texts (one per line) with the compiled table and with a dictionary."""
-    analyses = [
-        Analysis("english"),
-        Analysis(AnalysisSettings(tokenizer="posts")),
-    ]
+    analyses = [Analysis("english"), Analysis(AnalysisSettings(tokenizer="posts"))]
 
     def run(data: bytes) -> None:
         texts = data.decode(errors="surrogateescape").split("\n")

@@ -45,7 +45,7 @@ def _runtime() -> Path:
 def copy_tree(target: Path, replaced: Mapping[str, str] | None = None, parts: Sequence[str] = PARTS) -> None:
     """Copy the packages and the fuzzer; compile the C parts, with text replacements, under the sanitizers."""
     for package in ("indexes", "linker", "tests"):
-        ignored = shutil.ignore_patterns("*.so", "__pycache__", "crashes")
+        ignored = shutil.ignore_patterns("*.so", "crashes")
         shutil.copytree(ROOT / package, target / package, ignore=ignored)
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     room = target / "indexes" / "kernels"

@@ -105,15 +105,15 @@ class Checker:
         last = next((n for n, (place, _) in enumerate(self._story) if place >= cut), len(self._story) - 1)
         return [found for _, found in self._story[first : last + 1]]
 
-    def check(self, budget: int, again: int) -> Verdict:
-        """Open up to `budget` distinct states, and repeat the change on `again` of them."""
+    def check(self, budget: int, again: int, *, until_wrong: bool) -> Verdict:
+        """Open up to `budget` distinct states, or up to the first wrong one; repeat the change on `again` of them."""
         always, sampled = self._history.variants(SEED, max(SUBSETS, budget // 10))
         rng = random.Random(SEED)
         rng.shuffle(sampled)
         seen: dict[bytes, Variant] = {}
         wrong = [f"undisturbed: {found.why}" for _, found in self._story if isinstance(found, Broken)]
         for number, variant in enumerate([*always, *sampled]):
-            if number >= len(always) and len(seen) >= budget:
+            if (until_wrong and wrong) or (number >= len(always) and len(seen) >= budget):
                 break
             tree = self._history.tree(variant)
             found, right = self._read(tree), self._right(variant.cut)
@@ -161,8 +161,13 @@ def _one_thread() -> Iterator[None]:
         faiss.omp_set_num_threads(before)
 
 
-def check(job: str, history: History, work: Path, budget: int, again: int = 0) -> Verdict:
-    """Check up to `budget` states of a change, and repeat it on `again` of them; `work` holds its corpora."""
+def check(
+    job: str, history: History, work: Path, budget: int, again: int = 0, *, until_wrong: bool = False
+) -> Verdict:
+    """Check up to `budget` states of a change, and repeat it on `again` of them; `work` holds its corpora.
+
+    until_wrong: stop at the first wrong state.
+    """
     with _one_thread():
         change = CHANGES[job.partition(":")[0]]
-        return Checker(change, history, work / f"{job}.cut").check(budget, again)
+        return Checker(change, history, work / f"{job}.cut").check(budget, again, until_wrong=until_wrong)

@@ -258,19 +258,23 @@ def check_built(text: ServerText, store: ClusterIndex) -> None:
     store.close()
 
 
-def test_kills_lose_no_acknowledged_write_and_end_no_build(node: Node) -> None:
-    """Three loads when the server is killed: one stops there, another one's bulk requests are retried.
+def test_a_kill_loses_no_acknowledged_write_and_ends_no_build(node: Node) -> None:
+    """Four loads when the server is killed: one stops there, another one's bulk requests are retried.
 
-    The look-ups of the third, at an address, wait for the server, and its commit waits at a second kill.
+    The look-ups of the third, at an address, and the commit of the fourth wait for the server.
     """
     hasty, patient = made(node, "acknowledged", 5, 0), made(node, "outlived", 60, 180)
     text, acknowledged, sent = ServerText(PLAIN, Rows(), patient), list[str](), threading.Event()
-    address = Address.of(f"elastic+{node.url}/{new_name('waits')}")
-    assert address
     manifest = Manifest(analysis=AnalysisSettings("none"), build=BuildRecord(complete=False))
-    with ThreadPoolExecutor(2) as pool, RemoteWriter.begin(address, manifest) as writer:
-        first, more = ([Document(f"d{n}", f"word{n}") for n in range(b, b + 500)] for b in (0, 500))
-        writer.add(first, None)
+    documents = [Document(f"d{n}", f"word{n}") for n in range(1000)]
+    names = [f"elastic+{node.url}/{new_name(stem)}" for stem in ("looks", "commits")]
+    addresses = [address for name in names if (address := Address.of(name))]
+    with ThreadPoolExecutor(3) as pool, contextlib.ExitStack() as stack:
+        looker, committer = (
+            stack.enter_context(RemoteWriter.begin(address, manifest)) for address in addresses
+        )
+        for writer in (looker, committer):
+            writer.add(documents[:500], None)
         loading = pool.submit(load, hasty, acknowledged, sent)
         for start in range(0, COUNT, 500):
             numbers = range(start, start + 500)
@@ -281,18 +285,19 @@ def test_kills_lose_no_acknowledged_write_and_end_no_build(node: Node) -> None:
                 loading.result(60)
                 hasty.close()
                 node.start(wait=False)
-                looking = pool.submit(writer.present, [document.id for document in more])
+                looking = pool.submit(looker.present, [document.id for document in documents[500:]])
+                committing = pool.submit(committer.commit, BuildRecord())
         text.commit()
         node.wait()
         assert not looking.result(180)
-        writer.add(more, None)
+        looker.add(documents[500:], None)
+        looker.commit(BuildRecord())
+        committing.result(180)
         check_all_are_there(hasty.settings, acknowledged)
         check_built(text, patient)
-        node.kill()
-        node.start(wait=False)
-        writer.commit(BuildRecord())
-    assert manifest_of(Path(str(address))).documents == 1000
-    drop(address)
+    assert [manifest_of(Path(str(address))).documents for address in addresses] == [1000, 500]
+    for address in addresses:
+        drop(address)
 
 
 def test_a_lost_index_is_named_with_its_remedy(engine: Engine) -> None:

@@ -104,13 +104,7 @@ def test_the_tables(files: Path) -> None:
         "threshold",
     ]
     # the German pages count as false
-    assert links[1].split()[:5] == [
-        "fr",
-        "good",
-        "0.429",
-        "0.900",
-        "0.581",
-    ]
+    assert links[1].split()[:5] == ["fr", "good", "0.429", "0.900", "0.581"]
     assert [line.split()[0] for line in differences] == ["measure", "MRR", "S@1", "F1"]
     assert "11 of the 21 links of good belong to pages without a gold link" in done.stderr
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import openai
 import pytest
 from starlette.testclient import TestClient
 
@@ -21,15 +20,12 @@ def dense(folder: Path) -> Iterator[TestClient]:
         yield opened
 
 
-@pytest.fixture
-def client(dense: TestClient) -> openai.OpenAI:
-    """The real client, whose requests reach the application without a port."""
-    return openai.OpenAI(
+def test_the_real_client_of_openai_gets_the_encoders_vectors(dense: TestClient) -> None:
+    """Its requests reach the application without a port."""
+    openai = pytest.importorskip("openai")  # it takes a second, which collecting workers need not spend
+    client = openai.OpenAI(
         base_url="http://127.0.0.1:8000/v1", api_key="unused", max_retries=0, http_client=dense
     )
-
-
-def test_the_real_client_of_openai_gets_the_encoders_vectors(client: openai.OpenAI) -> None:
     oracle = HashEncoder().encode(TEXTS)
     answer = client.embeddings.create(model="dense", input=TEXTS)  # requests base64 by default
     assert np.array_equal(np.array([d.embedding for d in answer.data], np.float32), oracle)
