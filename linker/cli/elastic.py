@@ -39,14 +39,16 @@ def drop(address: Address, yes: bool, as_json: bool) -> None:
 
 def compact(address: Address, keep: int | None, as_json: bool) -> None:
     """Let the servers reclaim the space of deleted documents."""
-    from indexes.cluster import RemoteWriter, size_of
+    from indexes.cluster import RemoteWriter, space_of
 
-    before = size_of(address)
+    before, deleted = space_of(address)
     with RemoteWriter.change(address, keep) as writer:
         documents = writer.compact().documents
-    after = size_of(address)
-    line = f"{address}: {quantity(documents, 'document')}, {before} bytes before and {after} now"
-    print_result({"documents": documents, "bytes": after}, line, as_json)
+    after, left = space_of(address)
+    dropped = deleted - left
+    line = f"{address}: {quantity(documents, 'document')}, {quantity(dropped, 'deleted one')} dropped, "
+    line += f"{before} bytes before and {after} now"
+    print_result({"dropped": dropped, "documents": documents, "bytes": after}, line, as_json)
 
 
 def verify(address: Address, documents: int | None, as_json: bool) -> None:
