@@ -29,7 +29,7 @@ from benchmarks.support.meanvectors import mean_vectors
 from benchmarks.support.passages import SEED, prepare, statements
 from benchmarks.support.service import cpu_seconds
 from indexes.address import Address
-from indexes.cluster import space_of
+from indexes.cluster import size_of
 from indexes.interface import Matrix
 from indexes.store import manifest as manifests
 from linker.engine import Engine, building
@@ -66,7 +66,7 @@ def build(out: Path, data: tuple[Path, Path, Path], kind: str, server: int | Non
     spent = clock.read()
     cpu = spent["client_cpu_s"] + spent["server_cpu_s"]
     address = Address.of(out)
-    size = space_of(address)[0] if address else sum(f.bytes for f in manifests.load(out).files.values())
+    size = size_of(address) if address else sum(f.bytes for f in manifests.load(out).files.values())
     return {
         **spent,
         "documents": report.documents,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from indexes.cluster.collection import RemoteCollection, open_remote
     from indexes.cluster.connection import NoMasterError
     from indexes.cluster.index import ClusterIndex
-    from indexes.cluster.states import drop, manifest_of, space_of
+    from indexes.cluster.states import drop, manifest_of, size_of
     from indexes.cluster.writer import RemoteWriter
 
 __all__ = [
@@ -31,7 +31,7 @@ __all__ = [
     "manifest_of",
     "open_remote",
     "refusal",
-    "space_of",
+    "size_of",
     "vectors_of",
 ]
 __getattr__ = lazy(__name__)

@@ -262,11 +262,11 @@ class ClusterIndex(IndexReads):
             about = {**about, "manifest": manifests.dump(manifest).decode(), "stamp": stamp}
             self.patient.indices.put_mapping(index=self.name, meta={"linker": about})
 
-    def space(self) -> tuple[int, int]:
-        """Return the bytes that the index takes on the cluster's disks, including copies, and its deleted documents."""
+    def bytes(self) -> int:
+        """Return the bytes that the index takes on the cluster's disks, including copies."""
         with self.errors():
-            stats = self.client.indices.stats(index=self.name, metric="store,docs")["_all"]
-        return int(stats["total"]["store"]["size_in_bytes"]), int(stats["primaries"]["docs"]["deleted"])
+            stats = self.client.indices.stats(index=self.name, metric="store")
+        return int(stats["_all"]["total"]["store"]["size_in_bytes"])
 
     def expunge(self) -> None:
         """Reclaim the space of deleted documents, which then no longer count in the statistics."""

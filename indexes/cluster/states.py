@@ -72,10 +72,7 @@ def drop(address: Address) -> tuple[int, int]:
     return documents, generation(state.name)
 
 
-def space_of(address: Address) -> tuple[int, int]:
-    """Return the bytes that an index takes on the cluster, including copies, and how many deleted documents it has.
-
-    Raises BackendUnavailableError.
-    """
+def size_of(address: Address) -> int:
+    """Return the bytes that an index takes on the cluster, including copies. Raises BackendUnavailableError."""
     with contextlib.closing(ClusterIndex(ElasticSettings.of(address))) as index:
-        return index.space()
+        return index.bytes()

@@ -204,17 +204,13 @@ def info(directory: Index, as_json: AsJson = False) -> None:
 
     Example: linker index info news.index
     """
-    from indexes.cluster import manifest_of, space_of
+    from indexes.cluster import manifest_of, size_of
     from indexes.store import generations
 
     manifest, remote = manifest_of(directory), Address.of(directory)
-    if remote:
-        size, deleted = space_of(remote)
-    else:
-        size, deleted = sum(f.bytes for f in manifest.files.values()), manifest.rows - manifest.documents
     values: dict[str, Any] = {
         "documents": manifest.documents,
-        "deleted": deleted,
+        "deleted": None if remote else manifest.rows - manifest.documents,
         "quarantined": manifest.quarantined,
         "complete": manifest.build.complete,
         "generation": manifest.generation,
@@ -227,7 +223,7 @@ def info(directory: Index, as_json: AsJson = False) -> None:
         "elastic": dict(manifest.elastic) or None,
         "encoder": dataclasses.asdict(manifest.encoder) if manifest.encoder else None,
         "search": dict(manifest.search) or None,
-        "bytes": size,
+        "bytes": size_of(remote) if remote else sum(f.bytes for f in manifest.files.values()),
         "files": len(manifest.files),
         "format": manifest.format,
     }

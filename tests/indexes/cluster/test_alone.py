@@ -354,9 +354,9 @@ def test_the_commands_take_an_address_for_a_directory(
     assert manifest_of(Path(where)).documents == 43
     assert "43 documents by count, and 43 of them by content" in linker("index", "verify", where).stdout
     assert "instead of 44" in linker("index", "verify", where, "--expect", "44", check=1).stdout
-    assert json.loads(linker("index", "info", where, "--json").stdout)["deleted"] == 7
+    assert "43 documents, " in linker("index", "compact", where).stdout
     compacted = json.loads(linker("index", "compact", where, "--json").stdout)
-    assert (compacted["documents"], compacted["dropped"]) == (43, 7)
+    assert (compacted["documents"], compacted["dropped"]) == (43, None)
     for command in (
         ("index", "build", corpus, "--out", where, "--keep", "2"), ("index", "backup", where, tmp_path / "b"),
         ("index", "join", tmp_path / "j", where), ("search", where, where, "banel"),
