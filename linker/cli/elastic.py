@@ -46,7 +46,8 @@ def compact(address: Address, keep: int | None, as_json: bool) -> None:
         documents = writer.compact().documents
     after = size_of(address)
     line = f"{address}: {quantity(documents, 'document')}, {before} bytes before and {after} now"
-    print_result({"documents": documents, "bytes": after}, line, as_json)
+    # The servers' own count includes a tombstone per deletion.
+    print_result({"dropped": None, "documents": documents, "bytes": after}, line, as_json)
 
 
 def verify(address: Address, documents: int | None, as_json: bool) -> None:

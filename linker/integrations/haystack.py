@@ -17,7 +17,9 @@ from indexes.errors import importing
 from indexes.filters import RowFilter
 from indexes.hybrid import Mode
 from indexes.interface import Document, Filter
+from indexes.writer import writer_of
 from linker.engine.building import create
+from linker.engine.changing import WAIT
 from linker.engine.engine import Engine
 
 with importing("Haystack", "haystack"):
@@ -110,10 +112,28 @@ class LinkerDocumentStore:
 
     def delete_documents(self, document_ids: list[str]) -> None:
         """Delete documents in one commit; unknown ids are ignored."""
-        self.engine.refresh()
-        known = [id_ for id_ in dict.fromkeys(document_ids) if id_ in self.engine]
-        if known:
-            self.engine.delete(known)
+        self.engine.apply(document_ids)
+
+    def delete_by_filter(self, filters: Filters) -> int:
+        """Delete the documents that match `filters` in one commit; return how many. Raises FilterError."""
+        return sum(self.engine.apply([document.id for document in self.filter_documents(filters)]))
+
+    def update_by_filter(self, filters: Filters, meta: dict[str, Any]) -> int:
+        """Set these metadata fields of the documents that match `filters`; return how many. Raises FilterError.
+
+        It takes one commit, after which these documents come last. Their vectors are computed again.
+        """
+        matching = self.filter_documents(filters)
+        for document in matching:
+            document.meta.update(meta)
+        return self.write_documents(matching, DuplicatePolicy.OVERWRITE)
+
+    def delete_all_documents(self, recreate_index: bool = False) -> None:
+        """Delete all documents in one commit; with `recreate_index`, also reclaim their space."""
+        self.delete_by_filter({})
+        if recreate_index:
+            with writer_of(self.directory, wait=WAIT) as writer:
+                writer.compact()
 
     def search(
         self, query: str, top_k: int = 10, filters: Filters | None = None, mode: Mode | None = None

@@ -22,12 +22,12 @@ from indexes.interface import BadFilterError
 from linker.integrations.haystack import LinkerDocumentStore, LinkerRetriever
 
 if TYPE_CHECKING:
-    DocumentStoreBaseTests = object
+    DocumentStoreBaseExtendedTests = object
 else:
-    from haystack.testing.document_store import DocumentStoreBaseTests
+    from haystack.testing.document_store import DocumentStoreBaseExtendedTests
 
 
-class TestStandardStore(DocumentStoreBaseTests):
+class TestStandardStore(DocumentStoreBaseExtendedTests):
     @pytest.fixture
     def document_store(self, tmp_path: Path) -> LinkerDocumentStore:
         return LinkerDocumentStore(tmp_path / "i")

@@ -1,13 +1,12 @@
-"""The LangChain classes keep LangChain's contract: its standard tests, if they are installed, and ours."""
+"""The LangChain classes keep LangChain's contract: its standard tests, and ours."""
 
 import asyncio
-import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-pytest.importorskip("langchain_core")
+pytest.importorskip("langchain_tests")
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -20,8 +19,6 @@ from linker.integrations.langchain import LinkerRetriever, LinkerVectorStore
 if TYPE_CHECKING:
     from builtins import object as RetrieversIntegrationTests
     from builtins import object as VectorStoreIntegrationTests
-elif importlib.util.find_spec("langchain_tests") is None:
-    RetrieversIntegrationTests = VectorStoreIntegrationTests = object
 else:
     from langchain_tests.integration_tests import RetrieversIntegrationTests, VectorStoreIntegrationTests
 

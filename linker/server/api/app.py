@@ -22,6 +22,7 @@ from linker.server.api import logs
 from linker.server.api.evaluating import EvaluateRequest
 from linker.server.api.guard import OPEN, policy_factory, register
 from linker.server.api.routes import (
+    docs,
     documents,
     embeddings,
     evaluate,
@@ -40,7 +41,7 @@ from linker.server.shelf import Shelf
 
 # One module per resource; each has a `router`.
 ROUTES = (
-    search, embeddings, rerank, starting, jobs, indexes, documents, evaluate, status,
+    search, embeddings, rerank, starting, jobs, indexes, documents, evaluate, status, docs,
 )  # fmt: skip
 PATHS = ("/v1/", "/metrics", *OPEN)  # path prefixes of the API; the page, if any, serves all other paths
 DESCRIPTION = (

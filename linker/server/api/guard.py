@@ -34,7 +34,8 @@ from linker.server.guard.tokens import Scope as TokenScope
 from linker.server.register import KNOWN
 
 MEDIA_TYPE = "application/problem+json"
-OPEN = ("/health", "/ready", "/openapi.json")  # paths that need no token
+DOCS = ("/docs", "/docs/start.js", "/docs/swagger-ui-bundle.js", "/docs/swagger-ui.css")
+OPEN = ("/health", "/ready", "/openapi.json", *DOCS)  # paths that need no token
 STREAMED = (":bulk", "/snapshot")  # suffixes of paths whose bodies are read piece by piece
 HEADERS = {
     **gate.HEADERS,
@@ -42,6 +43,11 @@ HEADERS = {
     "referrer-policy": "no-referrer",
     "cache-control": "no-store",
 }
+# Swagger UI sets style attributes, and has its icons as data.
+DOCS_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self'; frame-ancestors 'none'"
+)
 ANYBODY = Principal("anybody")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _bearer = HTTPBearer(auto_error=False, description="A token of the server's token file.")
@@ -138,6 +144,8 @@ class _ApiPolicy:
 
     def dress(self, headers: MutableHeaders) -> None:
         headers.update({**HEADERS, "x-request-id": self._request_id})
+        if self._scope["path"] in DOCS:
+            headers["content-security-policy"] = DOCS_POLICY
 
     def refusal(self, error: BaseException) -> Response:
         if not isinstance(error, Exception):  # the server shuts down before this request ends

@@ -1,5 +1,6 @@
 """An index only on a cluster, on a real server: a directory's results, changes, many writers, faults."""
 
+import json
 import multiprocessing
 import re
 import time
@@ -372,6 +373,8 @@ def test_the_commands_take_an_address_for_a_directory(
     assert "43 documents by count, and 43 of them by content" in linker("index", "verify", where).stdout
     assert "instead of 44" in linker("index", "verify", where, "--expect", "44", check=1).stdout
     assert "43 documents, " in linker("index", "compact", where).stdout
+    compacted = json.loads(linker("index", "compact", where, "--json").stdout)
+    assert (compacted["documents"], compacted["dropped"]) == (43, None)
     for command in (
         ("index", "build", corpus, "--out", where, "--keep", "2"), ("index", "backup", where, tmp_path / "b"),
         ("index", "join", tmp_path / "j", where), ("search", where, where, "banel"),

@@ -42,7 +42,7 @@ def test_the_page_names_the_limits() -> None:
         f"{MOST_K:,} at most; at most {MOST_HITS:,} in total",
     ):  # fmt: skip
         assert said in PAGE, said
-    assert all(f"`{path}`" in PAGE for path in OPEN)
+    assert all(f"`{path}`" in PAGE for path in OPEN if path.count("/") == 1)
     assert all(str(status) in PAGE for status, _ in KNOWN.values())
 
 

@@ -4,6 +4,7 @@ import asyncio
 import functools
 import json
 import logging
+import re
 import signal
 import sys
 import threading
@@ -19,7 +20,7 @@ from starlette.testclient import TestClient
 from linker.base.errors import InputError
 from linker.engine.engine import Engine
 from linker.server.api import children, evaluating, logs
-from linker.server.api.guard import HEADERS, policy_factory
+from linker.server.api.guard import DOCS, HEADERS, policy_factory
 from linker.server.api.pool import OWNER, FairPool
 from linker.server.api.routes.common import MOST_VALUES
 from linker.server.api.served import Service
@@ -99,6 +100,18 @@ def test_every_route_asks_for_its_scope(
     if scope == "write":
         assert "'write'" in check_problem(ask(bearer(READ)), 403, "scope-missing")
     assert ask(bearer(READ if scope == "read" else WRITE)).is_success
+
+
+def test_the_interactive_documentation_needs_neither_token_nor_network(closed: TestClient) -> None:
+    pytest.importorskip("fastapi_offline")
+    page = closed.get("/docs")
+    parts = re.findall(r'(?:src|href)="(?!data:)([^"]+)"', page.text)
+    assert {f"/{part}" for part in parts} | {"/docs"} == set(DOCS)
+    for part in parts:
+        answer = closed.get(f"/{part}")
+        assert answer.status_code == 200 and "script-src 'self';" in answer.headers["content-security-policy"]
+    assert closed.get("/docs/start.js").text.startswith('SwaggerUIBundle({url: "openapi.json"')
+    assert closed.get("/docs/other.js").status_code == 401
 
 
 def test_no_route_is_forgotten(closed: TestClient) -> None:

@@ -91,6 +91,21 @@ def test_link_decides_together_in_one_language(api: TestClient) -> None:
     assert "of both collections" in api.post("/v1/link", json=one_language).text
 
 
+@pytest.mark.parametrize(
+    ("unusable", "why"),
+    [({"text": " "}, "text and title are empty"), ({"text": "x\0"}, "NUL"), ({"id": "a b"}, "white space")],
+)
+def test_a_text_that_a_job_would_leave_out_is_refused(
+    api: TestClient, unusable: dict[str, str], why: str
+) -> None:
+    one, other = {"id": "x", "text": "volcano"}, {"id": "y", "text": "volcano"}
+    sides = {"source": {"documents": [one, {**other, **unusable}]}, "target": {"documents": [one]}}
+    answer = api.post("/v1/link", json=sides)
+    check_problem(answer, 422, "invalid-request")
+    (error,) = answer.json()["errors"]
+    assert error["pointer"] == "#/source/documents/1" and why in error["detail"]
+
+
 def test_group_puts_texts_and_documents_of_an_index_together(api: TestClient) -> None:
     words = ["volcano erupts in iceland", "iceland volcano erupts again", "trains on strike in paris"]
     sent = {"documents": [{"id": f"d{n}", "text": text} for n, text in enumerate([*words, words[0]])]}

@@ -22,7 +22,7 @@ from linker.server.config import ServeConfig
 from linker.server.running import run
 from tests.helpers import linker
 from tests.server.api.test_documents import IDS
-from tests.server.page.chromium import Server, served
+from tests.server.page.chromium import Server, chromium, served, window
 from tests.server.page.support import make_review
 
 TOKEN = "t" * 32
@@ -278,3 +278,21 @@ def test_mistakes_are_one_line(folder: Path, tmp_path: Path) -> None:
     tokens.write_text(f"{TOKEN}\n")
     tokens.chmod(0o644)
     assert "chmod 600" in linker("serve", folder, "--api", "--token-file", tokens, check=1).stderr
+
+
+def test_a_browser_sends_requests_from_the_documentation(indexes: Path) -> None:
+    pytest.importorskip("fastapi_offline")
+    faults, elsewhere = list[str](), list[str]()
+    with served(indexes / "news", 0, "--api") as server, chromium() as browser:
+        page = window(browser, server, "ana", faults)
+        page.on(
+            "request", lambda r: elsewhere.extend([r.url] * (not r.url.startswith((server.address, "data:"))))
+        )
+        page.goto(f"{server.address}/docs")
+        route = page.locator(".opblock", has=page.locator("[data-path='/v1/search']"))
+        route.locator(".opblock-summary").click()
+        route.get_by_text("Try it out").click()
+        route.locator("textarea").first.fill('{"text": "valencia"}')
+        route.get_by_role("button", name="Execute").click()
+        assert '"hits"' in route.locator(".live-responses-table").inner_text()
+    assert not faults and not elsewhere

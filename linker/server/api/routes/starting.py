@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from starlette.responses import Response
 
 from indexes.hybrid import Mode
+from linker.corpora.records import Columns, UnusableError, make_document
 from linker.crosslingual.options import Cardinality, LinkOptions
 from linker.engine.options import GroupOptions
 from linker.review.interface import Verdict
@@ -97,6 +98,15 @@ class Page(Model):
     id: Id
     text: str = Field(max_length=LONGEST)
     title: str = Field("", max_length=LONGEST)
+
+    @model_validator(mode="after")
+    def _usable(self) -> Page:
+        # The job reads texts as a corpus, from which unusable records are left out.
+        try:
+            make_document(self.model_dump(), Columns())
+        except UnusableError as e:
+            raise ValueError(str(e)) from None
+        return self
 
 
 class LinkSide(Model):
