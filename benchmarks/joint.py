@@ -198,7 +198,7 @@ def orphan_statements(work: Path) -> dict[str, Any]:
 
 
 def orphan_statements_taught(work: Path) -> dict[str, Any]:
-    """The same with 999 links known, for one seed: it trains four rankers of several minutes in all."""
+    """The same with 1,000 links known, for one seed."""
     return {str(seed): absent.linked(work, STATEMENTS, seed, taught=True) for seed in SEEDS[:1]}
 
 
