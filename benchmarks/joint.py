@@ -197,6 +197,11 @@ def orphan_statements(work: Path) -> dict[str, Any]:
     return {str(seed): absent.linked(work, STATEMENTS, seed, taught=False) for seed in SEEDS}
 
 
+def orphan_statements_taught(work: Path) -> dict[str, Any]:
+    """The same with 1,000 links known, for one seed."""
+    return {str(seed): absent.linked(work, STATEMENTS, seed, taught=True) for seed in SEEDS[:1]}
+
+
 def _equal(work: Path, name: str, pairs: Sequence[tuple[str, Document]]) -> dict[str, Any]:
     sample = np.random.default_rng(0).permutation(len(pairs))[:EQUAL]
     some = [pairs[i] for i in sample.tolist()]
@@ -286,6 +291,7 @@ if __name__ == "__main__":
         orphans_taught,
         few_texts,
         orphan_statements,
+        orphan_statements_taught,
         statements,
         known,
     )

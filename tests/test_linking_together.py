@@ -197,6 +197,18 @@ def test_reasons_lie_beside_the_run(folder: Path, tmp_path: Path) -> None:
     lines = [json.loads(line) for line in (tmp_path / "r.explain.jsonl").read_text().splitlines()]
     first = next(line for line in lines if line["id"] == "p7")
     assert first["link"] == "a7" and first["matches"] and first["probability"] > first["no_link_probability"]
+    package.link(
+        folder / "posts.jsonl", folder / "news.index", out=tmp_path / "r", explain=True, min_probability=1
+    )
+    lines = [json.loads(line) for line in (tmp_path / "r.explain.jsonl").read_text().splitlines()]
+    unlinked = next(line for line in lines if line["id"] == "p7")
+    assert unlinked == first | {"link": None, "candidate": "a7"}
+
+
+def test_options_of_two_languages_are_named(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    sides = folder / "posts.jsonl", folder / "articles.jsonl"
+    package.link(*sides, languages="en-en", save_model=folder / "model", self_train=False)
+    assert "both collections are in one language; because of `save_model`" in caplog.text
 
 
 def test_options_of_languages_are_named(folder: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -100,15 +100,15 @@ def open_world(measure: str, rows: Sequence[Row]) -> str:
 
 
 @helper
-def orphans(seeds: Iterable[Mapping[str, Row]], share: str) -> str:
-    """Return the cells of a share of texts without a document, over all seeds."""
+def orphans(seeds: Iterable[Mapping[str, Row]], share: str, goal: float) -> str:
+    """Return the cells of a share of texts without a document, over all seeds; `goal`: the largest error."""
     rows = [of[share] for of in seeds]
     error = [row["error"] for row in rows]
     sure = sum(row["sure"] for row in rows)
     right = f"{sum(row['precision'] * row['sure'] for row in rows) / sure:.3f}" if sure else ""
     ends = f" [{min(error):.3f}, {max(error):.3f}]" if min(error) < max(error) else ""
     absent, chance = (fmean(row[name] for row in rows) for name in ("orphans", "chance"))
-    return f"{absent:.0%} | {fmean(error):.3f}{ends} | {chance:.3f} | {sure:,} | {right} |"
+    return f"{absent:.0%} | {fmean(error):.3f}{ends} | ≤ {goal} | {chance:.3f} | {sure:,} | {right} |"
 
 
 @helper

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from indexes.dtypes import Float32Array, Float64Array
+from indexes.dtypes import Float32Array, Float64Array, Int64Array
 from linker.base.errors import InputError
 from linker.base.logs import logger
 from linker.base.progress import bar
@@ -156,7 +156,8 @@ def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str,
     ranking = _candidates(task, answer, chances(answer, cardinality))
     candidates, confidence = choose_links(ranking, cardinality, task.source, task.target)
     groups = _groups(task, candidates, answer, evidence)
-    first = candidates.targets[:, 0]
+    # A copy, because links below the threshold are removed from the candidates.
+    first = candidates.targets[:, 0].copy()
     proposed = [
         (task.source.ids[row], task.target.ids[first[row]], float(confidence[row]))
         for row in np.flatnonzero(first >= 0).tolist()
@@ -178,7 +179,7 @@ def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str,
     }
     explainer = Explainer(evidence, answer.learned.induced)
     explanations = (
-        _explanations(task, candidates, confidence, groups, answer, explainer)
+        _explanations(task, candidates, first, confidence, groups, answer, explainer)
         if task.options.explain
         else None
     )
@@ -215,18 +216,23 @@ def _candidates(task: Task, answer: Solution, probabilities: Float64Array) -> Ca
 def _explanations(
     task: Task,
     candidates: Candidates,
+    first: Int64Array,
     confidence: Float32Array,
     groups: Mapping[int, Mapping[str, Any]],
     answer: Solution,
     explainer: Explainer,
 ) -> Iterator[dict[str, Any]]:
-    """Yield one record per unlinked page: its link or null, the probabilities, near copies, and matches."""
+    """Yield one record per unlinked page: its link or null, the probabilities, near copies, and matches.
+
+    `first` [n]: the best target of each page. If its probability is below the threshold, it is the `candidate`.
+    """
     none = dict(zip(answer.lists.rows.tolist(), answer.probabilities[:, -1].tolist(), strict=True))
     for row in answer.lists.rows.tolist():
-        column = int(candidates.targets[row, 0])
+        column = int(first[row])
         record: dict[str, Any] = {"id": task.source.ids[row], "link": None, "no_link_probability": none[row]}
         if column >= 0:
-            record["link"] = task.target.ids[column]
+            linked = candidates.targets[row, 0] >= 0
+            record["link" if linked else "candidate"] = task.target.ids[column]
             record["probability"] = float(confidence[row])
             matches = explainer.matches(row, column)
             record["matches"] = [[m.source, m.target, m.kind, m.weight] for m in matches]

@@ -112,12 +112,19 @@ def link_sides(
     written, or the method lacks an input that it needs.
     """
     o = replace(options, links=options.cardinality)
-    languages_only = o.dictionary or o.pivot or o.model or o.save_model or o.self_train
-    if o.method == "auto" and not languages_only and same_language(source, target):
-        if o.resume:
+    if o.method == "auto" and not (o.dictionary or o.pivot) and same_language(source, target):
+        across = {"model": o.model, "save_model": o.save_model, "self_train": o.self_train}
+        if asked := [name for name, value in across.items() if value]:
+            logger.warning(
+                "both collections are in one language; because of %s, they are linked as if they were in two, without "
+                "an index and the ranker for one language",
+                _join(asked),
+            )
+        elif o.resume:
             raise InputError("`resume` continues a run across languages; leave it out")
-        _warn_in_one_language(o)
-        return _link_in_one_language(source, target, pairs, o, path)
+        else:
+            _warn_in_one_language(o)
+            return _link_in_one_language(source, target, pairs, o, path)
     pages, others = source.pages, target.pages
     pivot_pages = side_of(Path(o.pivot), None, o.columns).pages if o.pivot else None
     rows = [(pages.position[one], others.position[other]) for one, other in pairs]
@@ -130,7 +137,7 @@ def link_sides(
     )  # fmt: skip
     _warn_of_unused(o)
     result = link_and_write(task, o.method, path, k=o.k, name=o.run_name, resume=o.resume)
-    about = {"languages": [source.code, target.code], **result.metadata}
+    about = {"languages": [pages.language.code, others.language.code], **result.metadata}
     run = run_of(pages, others, result.candidates)
     find = result.passage if path is None or o.uncertain else None
     passages = {one: find(one) for one, *_ in result.proposed} if find else {}
@@ -153,8 +160,8 @@ def _link_in_one_language(
         write_run(path, topics, options.run_name)
         write_metadata(path, {**links.metadata, **links.counts})
     if path and options.explain:
-        records = (_explanation(id_, answer) for id_ in answer.none)
-        write_atomically(explanations_path(path), b"".join(orjson.dumps(r) + b"\n" for r in records))
+        lines = (orjson.dumps(record) + b"\n" for record in _explanations(answer))
+        write_atomically(explanations_path(path), b"".join(lines))
     return LinkOutcome(links, answer.proposed)
 
 
@@ -167,16 +174,16 @@ def _decreasing(run: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, d
         yield id_, lower
 
 
-def _explanation(id_: str, answer: Together) -> dict[str, Any]:
-    of = answer.run.get(id_, {})
-    record: dict[str, Any] = {
-        "id": id_,
-        "link": next(iter(of), None),
-        "no_link_probability": answer.none[id_],
-    }
-    if of:
-        record |= {"probability": next(iter(of.values())), "matches": answer.evidence[id_][0]}
-    return record | ({"group": answer.copies[id_]} if id_ in answer.copies else {})
+def _explanations(answer: Together) -> Iterator[dict[str, Any]]:
+    """Yield the record of each text: a first document below the threshold is its `candidate`, not its `link`."""
+    firsts = {id_: (document, p) for id_, document, p in answer.proposed}
+    for id_, none in answer.none.items():
+        record: dict[str, Any] = {"id": id_, "link": None, "no_link_probability": none}
+        if id_ in firsts:
+            document, p = firsts[id_]
+            record["link" if id_ in answer.run else "candidate"] = document
+            record |= {"probability": p, "matches": answer.evidence[id_][0]}
+        yield record | ({"group": answer.copies[id_]} if id_ in answer.copies else {})
 
 
 def _warn_of_unused(options: LinkOptions) -> None:

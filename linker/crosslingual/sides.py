@@ -16,11 +16,17 @@ from linker.base.logs import logger
 from linker.corpora import BadLine, Columns
 from linker.corpora.guessing import describe
 from linker.corpora.languages import CODES, LISTS, guess_language, script_language
-from linker.crosslingual.pages.pages import Pages, language_of, pages_from, read_documents, report_skipped
+from linker.crosslingual.pages.pages import (
+    UNKNOWN,
+    Pages,
+    language_of,
+    pages_from,
+    read_documents,
+    report_skipped,
+)
 from linker.engine.engine import Engine
 from linker.scoring.pairs.words import CHARACTER_OR_WORD
 
-UNKNOWN = "und"
 TEXTS, CHARACTERS = 500, 2000  # maximum texts examined per side, and maximum characters per text
 FREQUENT, KNOWN = 50, 500  # how many frequent words of one side are looked up in how many of the other
 SHARED = 0.25  # minimum result of `_shared` for two collections in one language

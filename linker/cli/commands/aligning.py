@@ -17,7 +17,7 @@ from linker.crosslingual.aligned.vectors import ByEncoder, ByWords, Vectoriser
 from linker.crosslingual.aligned.writing import PassageWriter
 from linker.crosslingual.lexicon.orientation import orient
 from linker.crosslingual.options import AlignOptions
-from linker.crosslingual.pages.pages import Pages, dictionary_of, pages_of, split_languages
+from linker.crosslingual.pages.pages import UNKNOWN, Pages, dictionary_of, pages_of, split_languages
 from linker.crosslingual.runs import metadata_path
 from linker.evaluation.reading.trec import read_run
 
@@ -55,6 +55,12 @@ def align(options: AlignOptions) -> Alignment:
     with listening(o.progress):
         codes = split_languages(o.languages) if o.languages else _languages(run)
         pages = pages_of(o.source, codes[0]), pages_of(o.target, codes[1])
+        if out.suffix.lower() == ".tmx" and UNKNOWN in (side.language.code for side in pages):
+            logger.warning(
+                "%s: a language is unknown, and other programs may refuse the file: name both in `languages`, such "
+                "as fr-en",
+                out,
+            )
         chosen = unit_or_default(o.unit)
         writer = PassageWriter(out, *pages, chosen)
         links = _links(run, *pages, o.min_probability)
@@ -74,7 +80,7 @@ def _languages(run: Path) -> tuple[str | None, str | None]:
     codes = about.get("languages") if isinstance(about, dict) else None
     if not isinstance(codes, list) or len(codes) != 2:
         return None, None
-    source, target = (code if isinstance(code, str) and code != "und" else None for code in codes)
+    source, target = (code if isinstance(code, str) and code != UNKNOWN else None for code in codes)
     return source, target
 
 
@@ -94,13 +100,19 @@ def _links(path: Path, source: Pages, target: Pages, least: float) -> list[PageL
 
     Raises InputError if there is none.
     """
-    links, foreign = [], []
+    links, foreign, turned = [], [], False
     for page, ranked in read_run(path).items():
         counterpart, score = _best(ranked)
         if page not in source.position or counterpart not in target.position:
             foreign.append(f"{page} {counterpart}")
+            turned |= page in target.position and counterpart in source.position
         elif score >= least:
             links.append(PageLink(source.position[page], target.position[counterpart], score))
+    if turned and not links:
+        raise InputError(
+            f"{path}: its links lead from the second collection to the first: give the collections in the order in "
+            "which they were linked"
+        )
     if foreign:
         logger.warning(f"{path}: {len(foreign):,} links are not between these pages; the first: {foreign[0]}")
     if not links:

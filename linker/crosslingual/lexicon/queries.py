@@ -42,7 +42,8 @@ def query_lexicon(foreign: Side, index: Side, links: Links, pairs: Iterable[Pair
     """
     assert index.engine is not None
     texts, documents = ([d.full_text for d in side.documents.values()] for side in (foreign, index))
-    name = {code: name for name, code in CODES.items()}.get(foreign.code, "none")
+    code = foreign.pages.language.code
+    name = {code: name for name, code in CODES.items()}.get(code, "none")
     settings = AnalysisSettings(name), index.engine.collection.manifest.analysis
     x, y = (
         count_terms(all_, partial(_terms, by)) for all_, by in zip((texts, documents), settings, strict=True)
@@ -61,7 +62,7 @@ def query_lexicon(foreign: Side, index: Side, links: Links, pairs: Iterable[Pair
             f"{len(links):,} links between {foreign.path} and {index.path} teach no words: pass more with `train`, or "
             "a `dictionary`"
         )
-    lexicon = QueryLexicon(foreign.code, name, words, _leanings(texts, documents))
+    lexicon = QueryLexicon(code, name, words, _leanings(texts, documents))
     logger.info("%s words of queries in %s can be translated", f"{len(words):,}", lexicon.name)
     return replace(lexicon, reads=_encoder_reads(lexicon, foreign, index.engine, links))
 

@@ -1,4 +1,4 @@
-"""Language-specific rules: casing, word boundaries, and the length of stems."""
+"""Language-specific rules: casing, word boundaries, and stems."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 
 from indexes.errors import importing
+from indexes.text.analysis import Analysis
 
 STEMS = {"fr": 7, "de": 8, "ru": 6, "tr": 6}  # characters per stem, chosen on training pages
 DEFAULT_STEM = 7
+SNOWBALL = {"ar": "arabic"}  # languages with articles and vowel marks, which Snowball removes
+STEMMED = 1 << 17  # words whose Snowball stems are remembered
 # Languages written without spaces: character bigrams serve as words, as do longer words of a dictionary.
 UNSPACED = ("ja", "th", "lo", "km", "my", "bo")
 SHORTEST = 3  # minimum length of these words
@@ -24,6 +27,8 @@ HAN = re.compile(r"[㐀-䶿一-鿿豈-﫿]+")
 @dataclass(frozen=True, slots=True)
 class Language:
     """A language: its `code` (ISO 639-1, or "und") and the length of a `stem`, a prefix of a word, in characters.
+
+    Languages in `SNOWBALL` have stems of any length.
 
     `known`: words that are found in text without spaces, by their first `SHORTEST` characters.
     """
@@ -89,12 +94,12 @@ class Language:
         return self.terms(text)
 
     def term(self, word: str) -> str:
-        """Return the stem of a lower-case word: its first `stem` characters."""
-        return word[: self.stem]
+        """Return the stem of a lower-case word: Snowball's, or its first `stem` characters."""
+        return _snowball(SNOWBALL[self.code], word) if self.code in SNOWBALL else word[: self.stem]
 
     def terms(self, text: str) -> list[str]:
         """Return the stems of a text's words, in order."""
-        return [word[: self.stem] for word in self.words(text)]
+        return [self.term(word) for word in self.words(text)]
 
 
 def language(code: str) -> Language:
@@ -111,6 +116,17 @@ def _word() -> re.Pattern[str]:
     ends = [a for a, b in pairwise([*marks, sys.maxunicode + 1]) if b != a + 1]
     inside = "".join(f"{chr(s)}-{chr(e)}" for s, e in zip(starts, ends, strict=True))
     return re.compile(rf"[^\W_](?:[^\W_]|[{inside}])*")
+
+
+@lru_cache(maxsize=STEMMED)
+def _snowball(name: str, word: str) -> str:
+    analysis = _analysis(name)
+    return next(iter(analysis.terms(analysis.prepare(word))), word)
+
+
+@cache
+def _analysis(name: str) -> Analysis:
+    return Analysis(name)
 
 
 @cache

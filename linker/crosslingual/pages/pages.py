@@ -21,9 +21,11 @@ from linker.base.errors import InputError
 from linker.base.logs import logger
 from linker.corpora import BadLine, Columns, read_corpus
 from linker.corpora.dictionaries import Dictionary, read_dictionary
+from linker.corpora.languages import CODES, guess_language
 from linker.crosslingual.pages.chunks import in_chunks
 from linker.crosslingual.pages.languages import Language, language
 
+UNKNOWN = "und"
 LOOKED_AT = 100  # documents whose metadata are searched for the language
 LANGUAGE_FIELDS = ("language", "lang")
 PLACES = 1 << 24  # matrix values counted at a time
@@ -191,7 +193,7 @@ def read_documents(
 
 def language_of(path: Path, documents: Mapping[str, Document]) -> str:
     """Return the code in the pages' metadata (`language` or `lang`) or the name of the file ("fr.jsonl"), or "und"."""
-    return _from_metadata(documents.values()) or _from_name(path) or "und"
+    return _from_metadata(documents.values()) or _from_name(path) or UNKNOWN
 
 
 def read_pages(path: Path, code: str | None = None) -> Pages:
@@ -201,8 +203,11 @@ def read_pages(path: Path, code: str | None = None) -> Pages:
 
 
 def pages_from(documents: Mapping[str, Document], code: str, skipped: tuple[BadLine, ...] = ()) -> Pages:
-    """Return documents as pages in the language `code`."""
-    return Pages(tuple(documents), tuple(d.full_text for d in documents.values()), language(code), skipped)
+    """Return documents as pages in the language `code`; "und" stands for the language that their words show, if any."""
+    texts = tuple(d.full_text for d in documents.values())
+    if code == UNKNOWN:
+        code = CODES.get(guess_language(texts) or "", UNKNOWN)
+    return Pages(tuple(documents), texts, language(code), skipped)
 
 
 def split_languages(pair: str) -> tuple[str, str]:

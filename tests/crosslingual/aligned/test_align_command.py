@@ -85,6 +85,21 @@ def test_the_languages_are_those_of_the_run(folder: Path, about: object, named: 
     assert [unit.get(language) for unit in units][:2] == named
 
 
+def test_a_language_that_nothing_names_is_detected(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (folder / "fr.jsonl").rename(folder / "pages.jsonl")
+    inputs = (folder / "links.run", folder / "pages.jsonl", folder / "en.jsonl", folder / "out.tmx")
+    align(*inputs, unit="line")
+    assert etree.parse(inputs[-1]).find("header").get("srclang") == "fr" and "unknown" not in caplog.text
+    write(folder / "pages.jsonl", {"fr1": "xq 7"})
+    align(*inputs, unit="line")
+    assert etree.parse(inputs[-1]).find("header").get("srclang") == "und" and "unknown" in caplog.text
+
+
+def test_collections_in_the_wrong_order_are_refused(folder: Path) -> None:
+    with pytest.raises(InputError, match="from the second collection to the first"):
+        align(folder / "links.run", folder / "en.jsonl", folder / "fr.jsonl", folder / "out.tmx")
+
+
 def test_a_table_has_cells_that_no_spreadsheet_computes(folder: Path) -> None:
     aligned(folder, "out.tsv", unit="line")
     with (folder / "out.tsv").open(encoding="utf-8", newline="") as file:

@@ -40,6 +40,14 @@ def test_words(code: str, text: str, found: list[str]) -> None:
     assert [word for word in words if code != "zh" or word in found] == found
 
 
+def test_arabic_words_lose_articles_endings_and_vowel_marks() -> None:
+    forms = ("كتاب", "الكتاب", "كِتَاب", "كتـــاب", "كتابهم")
+    assert len({language("ar").term(word) for word in forms}) == 1
+    assert language("ar").terms("شرب القهوة 42 abc") == [
+        language("ar").term(w) for w in ("شرب", "قهوة", "42", "abc")
+    ]
+
+
 def test_a_dictionarys_words_are_found_in_text_without_spaces() -> None:
     """Overlapping words are found, in any script; two-character words are bigrams, and Latin words are split off."""
     words = ("ภาษา", "ภาษาไทย", "ไทย", "abc", "日本", "コンピュータ", "コンピ")

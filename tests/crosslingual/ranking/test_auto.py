@@ -86,7 +86,25 @@ def test_unsure_pages_get_no_link(corpus: Twin) -> None:
     gold = dict(corpus.links.tolist())
     linked = [row for row in range(100, 150) if links.candidates.targets[row, 0] >= 0]
     assert linked and np.mean([links.candidates.targets[row, 0] == gold[row] for row in linked]) >= 0.9
-    assert [r["link"] for r in links.explanations or () if r["id"] == "alone"] == [None]
+    records = list(links.explanations or ())
+    assert [r["link"] for r in records if r["id"] == "alone"] == [None]
+    documents = {page: (target, p) for page, target, p in links.proposed}
+    for record in records:  # says what was probable, but not enough
+        assert (
+            (record["link"] is None) == (record["id"] in links.metadata["no_link"]) == ("candidate" in record)
+        )
+        assert (record["link"] or record["candidate"], record["probability"]) == documents[record["id"]]
+
+
+def test_a_page_below_the_threshold_keeps_its_passage(corpus: Twin) -> None:
+    options = Options(min_probability=1.0, self_train=False)
+    found = [
+        link(task(corpus, known=100, options=o), "auto")
+        for o in (options, replace(options, min_probability=0))
+    ]
+    assert len(found[0].metadata["no_link"]) == 50
+    strict, lenient = ([one.passage(page) for page, *_ in one.proposed] for one in found if one.passage)
+    assert strict == lenient
 
 
 def test_self_training_is_marked_and_does_no_harm(corpus: Twin) -> None:
