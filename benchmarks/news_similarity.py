@@ -162,7 +162,7 @@ class Bench:
 
 
 def run_fold(bench: Bench, train: Sequence[NewsPair], fold: int) -> dict[str, Systems]:
-    """Return predictions for a fifth of train from systems trained on the rest, with each use of sampled pairs."""
+    """Return predictions for a fifth of train by systems trained on the rest, for each way of using sampled pairs."""
     rows = set(split(len(train), FOLDS, 1)[fold].tolist())
     dev = [pair for row, pair in enumerate(train) if row in rows]
     rest = [pair for row, pair in enumerate(train) if row not in rows]

@@ -46,7 +46,7 @@ class Phrases(Protocol):
     """The search for quoted phrases."""
 
     def filter(self, text: str, where: Filter | None = None) -> Filter | None:
-        """Return a filter for documents with every phrase that is quoted in `text`; `where` if there is none."""
+        """Return a filter for documents with every phrase quoted in `text`, or `where` if nothing is quoted."""
 
 
 class AnyCollection(Protocol):

@@ -53,7 +53,7 @@ def percentiles(seconds: Sequence[float], digits: int = 2) -> dict[str, float]:
 
 
 def fresh(run: Callable[..., Result], *args: Any) -> Result:
-    """Return `run(*args)`, a function of a module, from a fresh process."""
+    """Run `run(*args)` in a fresh process and return its result; `run` must be a function of a module."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return pool.submit(run, *args).result()
 

@@ -140,7 +140,7 @@ class Requester:
             raise api_error(self._settings, status, reason_of(response))
         if response.get("timed_out") or response.get("_shards", {}).get("failed"):
             raise BackendUnavailableError(
-                f"{self._settings.index} answered a search only in part: search again"
+                f"{self._settings.index} returned only a part of a search's results: search again"
             )
         return response
 

@@ -239,12 +239,12 @@ def _unpack(tar: tarfile.TarFile, directory: Path, name: str) -> Manifest:
             record = missing.pop(member.name, None)
             if record is None or not _is_plain(member) or member.size != record.bytes:
                 raise DamagedError(
-                    f"{name} is not a backup of linker's: {member.name!r} does not match its manifest"
+                    f"{name} is not a linker backup: {member.name!r} does not match its manifest"
                 )
             content = tar.extractfile(member)
             assert content is not None
             if writing.write(folder / member.name, _blocks(content)) != record:
-                raise DamagedError(f"{name} is damaged: {member.name} differs from its checksum")
+                raise DamagedError(f"{name} is damaged: {member.name} does not match its checksum")
         if missing:
             raise DamagedError(f"{name} is damaged: {min(missing)} is missing")
     return manifest
@@ -262,7 +262,7 @@ def _read_manifest(tar: tarfile.TarFile, name: str) -> Manifest:
         or not _is_plain(member)
         or member.size > MOST_MANIFEST
     ):
-        raise DamagedError(f"{name} is not a backup of linker's: it does not begin with {manifests.NAME}")
+        raise DamagedError(f"{name} is not a linker backup: it does not begin with {manifests.NAME}")
     content = tar.extractfile(member)
     assert content is not None
     with tempfile.TemporaryDirectory() as folder:

@@ -67,7 +67,9 @@ class _Codes:
 
 
 class IvfPq(_Codes):
-    """CandidateGenerator by IVF-PQ with fast scan: about 2√n cells, nearest first, of 4-bit codes of two dimensions.
+    """A CandidateGenerator that uses IVF-PQ with fast scan.
+
+    The rows lie in about 2√n cells, searched nearest first; each 4-bit code stands for two dimensions.
 
     Files of earlier versions, whose codes (two bits per dimension) are looked up one by one, are used unchanged.
     """

@@ -153,9 +153,9 @@ def guess_delimiter(lines: Sequence[str], header_row: int | None = None) -> str:
 
 
 def format_of(path: Path, kind: Kind, columns: Columns) -> Columns:
-    """Return `columns` with the encoding and delimiter of a table, guessed unless named; None if a kind has neither.
+    """Return `columns` with the table's encoding and delimiter, which are guessed if not given.
 
-    Raises InputError if the encoding is unknown or cannot be guessed.
+    XLSX has neither, so both are None. Raises InputError if the encoding is unknown or cannot be guessed.
     """
     if kind not in ("csv", "tsv"):
         return replace(columns, encoding=None, delimiter=None) if kind == "xlsx" else columns

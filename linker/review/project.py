@@ -93,7 +93,7 @@ class Project:
         if self.folder is None:
             raise InputError(
                 f"{self.index} was opened as an index, without a review's folder: "
-                "name a folder to `linker serve`, and make a review there"
+                "pass a folder to `linker serve`, and create a review there"
             )
         return self.folder
 

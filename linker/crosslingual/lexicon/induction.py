@@ -1,4 +1,4 @@
-"""A lexicon induced from linked pages: words that co-occur across links more often than shuffled links explain.
+"""A lexicon induced from linked pages: words that co-occur across links more often than if the links were shuffled.
 
 For each pair of words, the 2 × 2 table of linked pages gives G² = 2 Σ O ln(O/E) (Dunning 1993). Competitive linking
 (Melamed 2000) keeps the strongest pairs, a few per word. The threshold is the lowest G² above which shuffled links

@@ -43,7 +43,7 @@ class Language:
         return replace(self, known=known)
 
     def fold(self, text: str) -> str:
-        """Return the text in NFKC and lower case; Chinese becomes simplified, or raises MissingExtraError."""
+        """Return the text in NFKC and lower case, and Chinese in simplified characters. Raises MissingExtraError."""
         text = unicodedata.normalize("NFKC", text)
         if self.code in ("tr", "az"):
             text = text.translate(TURKISH)

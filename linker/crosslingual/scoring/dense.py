@@ -43,7 +43,7 @@ def chunks(text: str, size: int = CHUNK) -> list[str]:
 
 
 def pack(pieces: Iterable[str], longest: int, shortest: float = math.inf) -> list[str]:
-    """Join pieces by spaces, up to `longest` letters; a text of more than `shortest` letters is complete."""
+    """Join pieces with spaces into texts of up to `longest` letters; a text is complete beyond `shortest` letters."""
     completed: list[str] = []
     current: list[str] = []
     used = 0

@@ -145,7 +145,7 @@ class Entries(Mapping[str, dict[str, Value]]):
         return distinct(rows)
 
     def _alike(self, step: int) -> Int64Array:
-        """Return the rows whose hash equals the hash of the row `step` later in the topic, and those later rows."""
+        """Return both rows of each pair of rows of a topic that are `step` rows apart and have the same hash."""
         rows = np.flatnonzero(self.hashes[step:] == self.hashes[:-step])
         rows = rows[self.topic[rows] == self.topic[rows + step]]
         return np.append(rows, rows + step)

@@ -85,7 +85,7 @@ def described_by(
     """
     files, tables = _by_code("--dump", dumps), _by_code("--langlinks", langlinks)
     if dumps and (source or target):
-        raise InputError("give the pages once: SOURCE and TARGET, or --dump once for each language")
+        raise InputError("give the pages in one way only: SOURCE and TARGET, or one --dump for each language")
     codes = split_languages(languages) if languages else tuple(files)
     if dumps and set(files) != set(codes):
         raise InputError(f"--dump names {', '.join(files)}, but --languages {languages}: they have to agree")

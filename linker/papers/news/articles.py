@@ -145,7 +145,7 @@ def _pair(line: str, where: str, number: int, graded: bool) -> NewsPair:
 
 
 def _side(fields: dict[str, Any], side: int, where: str) -> Article:
-    """Return one article of a pair; an empty text is left to `keep_long`, a missing one is an error."""
+    """Return one article of a pair. Raises InputError if it is missing; `keep_long` drops empty texts later."""
     names = ("text", "title", "lang", "date")
     values = {name: fields.get(f"{name}{side}") for name in names}
     if values["text"] is None and values["title"] is None:

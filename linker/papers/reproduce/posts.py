@@ -164,7 +164,7 @@ def _rows(path: Path) -> Iterator[tuple[str, str, str]]:
         fields = json_object(line, where)
         url, article, text = (fields.get(name) for name in FIELDS)
         if not all(isinstance(value, str) and value.strip() for value in (url, article, text)):
-            raise InputError(f"{where}: expected {', '.join(FIELDS)}, each a text that is not empty")
+            raise InputError(f"{where}: expected {', '.join(FIELDS)}, each a non-empty string")
         yield str(url), str(article), str(text)
 
 

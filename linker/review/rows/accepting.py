@@ -100,7 +100,7 @@ def offer(rows: Sequence[Row], matches: Matches, level: float = LEVEL, check: Ch
 
 
 def drawn(links: Sequence[tuple[Row, Match]], level: float, before: Check | None = None) -> Check | None:
-    """Return the check for these rows, or None if they are too few; equal arguments give the same draw."""
+    """Return the check for these rows, or None if there are too few; equal arguments give the same draw."""
     if len(links) < 2:
         return None
     number = before.number + 1 if before else 1

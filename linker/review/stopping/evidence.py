@@ -92,7 +92,10 @@ class Bets:
     def take(
         self, unread: int, found: int, *, relevant: bool, audit: bool = True, front: bool = False
     ) -> None:
-        """Process a random read; `unread`, `found`: numbers of documents before it; `front`: drawn from the front."""
+        """Process a random read, before which `unread` documents were unread and `found` were relevant.
+
+        front: whether it was drawn from the front.
+        """
         if relevant and audit:
             self._finds, self._since, self._front_reads = self._finds + 1, len(self._runs), 0
             return

@@ -87,7 +87,7 @@ def learn_ranker(
     expected: float | None = None,
     divisions: int = 1,
 ) -> FittedRanker:
-    """Return a ranker and a verifier learned from the folds `parts`, and the probabilities of `lists`.
+    """Learn a ranker and a verifier from the folds `parts`, and return them with the probabilities of `lists`.
 
     `parts` holds the folds of all `divisions`, one division after another: a page counts as much as with one division,
     and is judged only by models that were not fitted on it. Without folds, `start` is applied, standardised on `lists`

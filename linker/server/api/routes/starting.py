@@ -250,7 +250,7 @@ def _indexes(service: Service, sides: Mapping[str, LinkSide]) -> tuple[dict[str,
 
 
 def _job_spec(http: Request, request: JobRequest) -> dict[str, Any]:
-    """Return the part of a request that a job reads; if it is large, as written by the process that has read it."""
+    """Return the part of a request that a job reads. For a large request, the process that parsed it has written it."""
     return {"given": getattr(http.state, "spec", None) or request.spec()}
 
 
