@@ -126,7 +126,7 @@ class AnyCollection(Protocol):
         """Return which of `ids` are in the index."""
 
     def document(self, id_: str) -> Document:
-        """Return a document. Raises UnknownIdError if there is none of this id, DamagedError."""
+        """Return a document. Raises UnknownIdError if no document has this id, or DamagedError."""
 
 
 class AnyWriter(Protocol):

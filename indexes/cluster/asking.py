@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
 
 PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # seconds between tries
-ANY_COPY = 60.0  # seconds for which any copy may answer after the preferred copy has timed out
+ANY_COPY = 60.0  # how many seconds any copy may answer after the preferred copy has timed out
 
 T = TypeVar("T")
 

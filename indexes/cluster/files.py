@@ -17,7 +17,7 @@ from indexes.disk.writing import FileRecord
 from indexes.interface import DamagedError, IndexesError
 
 PIECE = 1 << 20  # bytes
-MOST_BYTES = 1 << 30  # maximum bytes per file
+MOST_BYTES = 1 << 30  # maximum number of bytes per file
 SEVERAL = 8  # pieces read per request
 
 

@@ -80,7 +80,7 @@ class IvfPq(_Codes):
         for p, r in itertools.product((256, 128, 64, 32, 16, 12, 8, 4, 2), (1, 2, 4, 8, 16))
     )
     RESERVE = 256  # number of additional rows rescored, since many may share one code
-    PROBED_PER_HIT = 40  # minimum rows compared per hit, whatever `probed` is
+    PROBED_PER_HIT = 40  # minimum number of rows compared per hit, whatever `probed` is
     LOOKED_UP = 4  # dimensions per byte of a code in files of earlier versions
     POINTS_PER_CENTROID = 39  # FAISS's lower limit of rows for training
 

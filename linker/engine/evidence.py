@@ -24,8 +24,8 @@ from indexes.text.vocabulary import term_hash
 if TYPE_CHECKING:
     from indexes.anywhere import AnyCollection
 
-RAREST = 24  # maximum words of a query for near-duplicates
-MARKED = 12  # maximum terms marked and listed, so that the weightiest stand out
+RAREST = 24  # maximum number of words of a query for near-duplicates
+MARKED = 12  # maximum number of terms marked and listed, so that the weightiest stand out
 # Chosen on development sets by `benchmarks.passages`: how much the words of a neighbouring sentence count, and how much
 # a sentence's length lowers its weight, both from 0 to 1.
 AROUND, BY_LENGTH = 0.5, 0.15

@@ -89,7 +89,7 @@ class QueryLexicon:
 
     @cached_property
     def _of_piece(self) -> Callable[[str], str]:
-        """Cached translation of a token: the token itself if it has no translation, empty for a stop word."""
+        """The cached translation of a token: the token itself if it has no translation, or nothing for a stop word."""
 
         @lru_cache(MOST_WORDS)
         def translated(piece: str) -> str:

@@ -15,9 +15,9 @@ from scipy.special import gammaln
 
 from indexes.dtypes import Float64Array, Int64Array
 
-MIN_TOGETHER = 3  # minimum linked pages with both words
+MIN_TOGETHER = 3  # minimum number of linked pages with both words
 MAX_SHARE = 0.5  # words on a larger share of the linked pages are ignored
-MAX_LINKS = 3  # maximum translations per word, in either direction
+MAX_LINKS = 3  # maximum number of translations per word, in either direction
 FALSE_SHARE = 0.1  # maximum share of false pairs among those kept, estimated from shuffled links
 BLOCK = 512  # source words counted at a time
 LEAST = 8.0  # G² of the weakest pairs that are counted

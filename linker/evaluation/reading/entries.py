@@ -20,7 +20,7 @@ from linker.evaluation.reading.hashing import HashTable
 
 Value = TypeVar("Value", float, int)  # a run's score, a judgement's relevance
 _MIX = np.uint64(0xD6E8FEB86659FD93)
-_SHORT = 16  # maximum rows per topic for a pairwise comparison
+_SHORT = 16  # maximum number of rows per topic for a pairwise comparison
 _CHUNK = 1 << 15  # number of rows whose hash table fits in the processor's cache
 _none = np.empty(0, np.int64)
 

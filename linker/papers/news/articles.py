@@ -16,7 +16,7 @@ from linker.scoring.pairs.data import filled_lines, json_object
 from linker.scoring.pairs.words import count_words, first_words
 
 SAME, UNRELATED = 1.0, 4.0
-LEAST = 10  # minimum words per article (Singh et al., 2022)
+LEAST = 10  # minimum number of words per article (Singh et al., 2022)
 HEADLINE = 15  # words that stand in for a missing title
 SCORES = ("overall", "score", "gold")
 

@@ -22,7 +22,7 @@ from linker.review.exporting.rows import Cell, Documents, ExportRow, escaped, gu
 from linker.review.interface import Judgement, Seed, Verdict
 from linker.review.ledger import Ledger
 
-MAX_ROWS = 1_048_575  # maximum rows of an XLSX sheet, not counting its header
+MAX_ROWS = 1_048_575  # maximum number of rows of an XLSX sheet, not counting its header
 MEASURED = 200  # number of rows from which the column widths are computed
 NARROW, WIDE = 8, 60  # column widths in characters
 EXACT = 10**15  # larger numbers are written as text in XLSX, which keeps 15 digits; post ids have 19

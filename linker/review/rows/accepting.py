@@ -21,7 +21,7 @@ from linker.review.stopping.bounds import least, most_left
 ALPHA = 0.05
 LEVELS = (0.99, 0.95, 0.9, 0.8)
 LEVEL = 0.95
-MOST_CHECKED = 60  # maximum rows per check, which takes at most half of the rows
+MOST_CHECKED = 60  # maximum number of rows per check, which takes at most half of the rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ def _number(labels: Int64Array) -> Int64Array:
 
 
 class _Partition:
-    """A partition of n connected documents, initially each by itself."""
+    """A partition of n connected documents, each of which is alone at first."""
 
     def __init__(
         self, pairs: Int64Array, probabilities: Float64Array, weakest: Float64Array, threshold: float

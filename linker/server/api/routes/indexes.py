@@ -265,7 +265,7 @@ async def _create(service: Service, name: str, make: Callable[[Path], object]) -
 
 
 def _folder(service: Service) -> Path:
-    """Return the folder of the served indexes. Raises ProblemError (409) if there is none, or several workers."""
+    """Return the folder of the served indexes. Raises ProblemError (409) without a folder, or with several workers."""
     config = service.config
     if config.jobs_folder is not None:
         raise ProblemError(

@@ -22,7 +22,7 @@ from linker.server.fields import Model, argument, option
 
 router = routes("jobs")
 RouteT = TypeVar("RouteT", bound=Callable[..., Any])
-LONGEST = 100_000  # maximum characters of a text
+LONGEST = 100_000  # maximum length in characters of a text
 MOST_DOCUMENTS = 100_000  # maximum number of documents of one collection in the request
 
 Id = Annotated[str, Field(min_length=1, max_length=2000)]
