@@ -146,7 +146,7 @@ def date_sign(sign: str) -> Callable[[Any, Any], Any]:
 
 
 class Misfit(NamedTuple):
-    """The number of a field's values that are not comparable with a bound, of all values; the most frequent one."""
+    """How many of a field's values cannot be compared with a bound, out of how many, and the most frequent of them."""
 
     odd: int
     values: int

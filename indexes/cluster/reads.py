@@ -138,7 +138,7 @@ class IndexReads(Connection):
         return out
 
     def sample(self, size: int, seed: int) -> list[dict[str, Any]]:
-        """Return random documents, each with its `_id`, `_version` and `_source`; a `seed` always gives the same ones."""
+        """Return random documents, each with its `_id`, `_version` and `_source`; they depend only on `seed`."""
         query = {"function_score": {"random_score": {"seed": seed, "field": "stamp"}}}
         with self.errors():
             answer = self.patient.search(

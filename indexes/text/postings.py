@@ -151,7 +151,7 @@ def merged(segments: Sequence[PostingsSegment]) -> PostingsSegment:
 def _copy(
     segment: PostingsSegment, shift: int, numbers: AnyArray, free: AnyArray, rows: AnyArray, counts: AnyArray
 ) -> None:
-    """Copy postings to `rows`, plus `shift`, and `counts`; term t's go to free[numbers[t]], which moves behind them.
+    """Copy postings to `rows` (plus `shift`) and `counts`; term t's go to free[numbers[t]], which then moves past them.
 
     This runs without the GIL, since searches continue while segments are merged.
     """

@@ -26,7 +26,7 @@ SEGMENT = {"sentence": "sentence", "line": "paragraph"}
 
 @dataclass
 class PassageCounts:
-    """Numbers of aligned pages, and of passages: written, below the minimum score, skipped (per language)."""
+    """Numbers of aligned pages, of passages written or below the minimum score, and of those skipped per language."""
 
     pages: int = 0
     passages: int = 0

@@ -29,7 +29,7 @@ CLEAR, HOPELESS, DOUBTFUL = np.log(9), -5.0, 0.02
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """The first candidates of n linked pages, with out-of-fold features: from lists with their targets, and without.
+    """The first candidates of n linked pages in lists with and without their targets, with out-of-fold features.
 
     `linked` and `alone` [n]: their probabilities with and without the targets, at the share of the pages to link;
     `right` [n]: whether the first candidates of `linked` are right.
