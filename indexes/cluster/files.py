@@ -40,7 +40,7 @@ def put(index: ClusterIndex, folder: Path, place: str) -> dict[str, FileRecord]:
 
 
 def get(index: ClusterIndex, files: Mapping[str, FileRecord], place: str, into: Path) -> None:
-    """Write the files under `place` into a local folder. Raises DamagedError if one differs from its record."""
+    """Write the files under `place` into a local folder. Raises DamagedError if one does not match its record."""
     for name, record in files.items():
         if name.rpartition("/")[0] != place:
             continue

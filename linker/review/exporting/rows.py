@@ -43,7 +43,7 @@ def unguarded(text: str) -> str:
 
 
 def escaped(text: str) -> tuple[str, bool]:
-    """Return the text for a cell of XLSX and whether it was truncated."""
+    """Return the text for an XLSX cell and whether it was truncated."""
     text = FORBIDDEN.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
     if len(text) * 2 <= MAX_CELL or len(units := text.encode("utf-16-le")) <= 2 * MAX_CELL:
         return text, False

@@ -133,7 +133,7 @@ async def test_mistakes_say_what_to_do(index: Path) -> None:
         assert "no document 'f99' in the index" in await refusal(client, "judge", id="f99", verdict="not")
         assert "verdict" in await refusal(client, "judge", id="f1", verdict="perhaps")
         assert "no index 'news'" in await refusal(client, "search", query="rain", index="news")
-        assert "small Latin letters" in await refusal(client, "find", review="../x")
+        assert "lower-case Latin letters" in await refusal(client, "find", review="../x")
         assert "dya" in (said := await refusal(client, "search", query="rain", where=["dya>3"]))
         assert "day" in said.replace("dya", "")
         assert "encoder" in await refusal(client, "search", query="rain", mode="dense")

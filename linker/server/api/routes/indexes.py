@@ -46,7 +46,7 @@ IndexPath = Annotated[
     str,
     InPath(
         pattern=r"^[a-z0-9][a-z0-9-]{0,62}$",
-        description="Name of the index: small Latin letters, digits and hyphens.",
+        description="Name of the index: lower-case Latin letters, digits and hyphens.",
         examples=["reports"],
     ),
 ]
