@@ -173,7 +173,7 @@ def run_fold(bench: Bench, train: Sequence[NewsPair], fold: int) -> dict[str, Sy
 
 
 def choose(folds: Sequence[dict[str, Systems]], train: Sequence[NewsPair]) -> dict[str, Any]:
-    """Return each use's out-of-fold Pearson on all of train, and the best use by the fused system."""
+    """Return each use's out-of-fold Pearson on all of train, and the use with which the fused system is best."""
     gold = targets([train[row] for fold in split(len(train), FOLDS, 1) for row in fold])
     table: dict[str, dict[str, float]] = {}
     for use in folds[0]:

@@ -49,7 +49,7 @@ def linked(work: Path, name: str, seed: int, taught: bool) -> dict[str, dict[str
 
 
 def batches(work: Path, name: str, seed: int) -> dict[str, dict[str, dict[str, float]]]:
-    """Return the figures of `link` on test with nothing known, by the number of texts per batch and the share."""
+    """Return the results of `link` on test without known links, by texts per batch and share of orphans."""
     test, random = rank_data.links(name)["test"], np.random.default_rng(seed)
     queries = {q.id: q.text for q in test.queries}
     nonsense = {f"nonsense-{i}": text for i, text in enumerate(_nonsense(test, random))}
@@ -79,7 +79,7 @@ def _in_batches(
 
 
 def _indexes(work: Path, name: str, test: Judged, seed: int) -> dict[float, tuple[Path, set[str]]]:
-    """Return for each share in ORPHANS an index without this share of the documents of test, and these documents."""
+    """Return, for each share in ORPHANS, an index that lacks this share of test's documents, and those left out."""
     right = sorted({document for q in test.queries for document in test.qrels[q.id]})
     order = np.random.default_rng(seed).permutation(len(right)).tolist()
     indexes = {}

@@ -68,7 +68,7 @@ class Cost:
 
 
 def in_child(run: Callable[..., object], args: Sequence[Any], warm: Sequence[Any] | None = None) -> Cost:
-    """Call `run(*args)`, a function of a module, in a fresh process; before the clock starts, `run(*warm)`."""
+    """Call `run(*args)` in a fresh process, and `run(*warm)` before the clock starts; see `fresh`."""
     return fresh(_cost, run, args, warm)
 
 

@@ -25,7 +25,7 @@ PHASES = (0.0, 0.25, 0.4, 0.6, 0.75, 0.9, 1.0)  # recalls that divide a review i
 
 
 def estimates(flags: Flags) -> list[tuple[int, int, float]]:
-    """Return reads, finds and log odds of a find, at looks a quarter apart, as the estimate of all sees them."""
+    """Return reads, finds and log odds of a find, at looks a quarter apart, as the estimate of the total sees them."""
     finds, looks, due = FindHistory(), list[tuple[int, int, float]](), float(FIRST_LOOK)
     for read, relevant in enumerate(flags.tolist(), start=1):
         finds.take(Read(relevant))

@@ -66,7 +66,7 @@ class Indexes:
         """
         if review and not NAME.fullmatch(review):
             raise InputError(
-                f"{review!r} is not a valid name for a review: use at most 64 lower-case Latin letters, digits and hyphens"
+                f"{review!r} is not a valid review name: use at most 64 lower-case Latin letters, digits and hyphens"
             )
         with self._lock:
             if (name, review) not in self._reviews:

@@ -128,7 +128,7 @@ async def test_mistakes_say_what_to_do(index: Path) -> None:
         assert "no seeds yet" in await refusal(client, "find")
         assert "call find with seeds" in await refusal(client, "judge", id="f1", verdict="not")
         await call(client, "find", seeds=SEEDS)
-        assert "other seeds (rain)" in await refusal(client, "find", seeds=[{"id": "x", "text": "votes"}])
+        assert "different seeds (rain)" in await refusal(client, "find", seeds=[{"id": "x", "text": "votes"}])
         assert "no seed 'x'" in await refusal(client, "judge", id="f1", seed="x", verdict="not")
         assert "no document 'f99' in the index" in await refusal(client, "judge", id="f99", verdict="not")
         assert "verdict" in await refusal(client, "judge", id="f1", verdict="perhaps")
