@@ -116,7 +116,7 @@ def quant_stop(seen: list[tuple[int, float, float]], target: float, deviations: 
 
 @dataclass(frozen=True)
 class Case:
-    """One review: its topic, whose seeds are drawn by `number`; a topic hidden from the seeds; how often judgements err.
+    """One review: its topic, whose seeds are drawn by `number`; a topic hidden from these; how often judgements err.
 
     `wrong`: the share of all judgements that are wrong; `missed`: of judgements of relevant documents.
     """
