@@ -145,7 +145,7 @@ def report(work: Path) -> dict[str, Any]:
 
 
 def _merged(before: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
-    """Return the rows of both records; if a row is in both, the one with more seeds counts, or else the new one.
+    """Return the rows of both records; if a row is in both, the one with more seeds wins, or the new one on a tie.
 
     Rows from a model's earlier settings are not detected: delete them from the record when settings change.
     """

@@ -143,7 +143,7 @@ def task_of(system: str, variant: str, code: str) -> tuple[str, Task]:
 
 
 def measures(hits: npt.NDArray[np.bool_]) -> dict[str, Any]:
-    """Return the measures of pages whose first five targets are right, or not: bool [q, 5]."""
+    """Return the measures of pages, given which of their first five targets are right: bool [q, 5]."""
     ranks = first_ranks(hits)
     figures = {
         "success_1": successes(ranks, 1),

@@ -42,7 +42,7 @@ INSIDE = "LINKER_FAULTS_NETWORK"  # set in the process that runs in the network 
 QUIET, AFTER = 8.0, 15.0  # seconds before the fault, and after the cluster is whole again
 SHORT, SHORT_AFTER = 6.0, 3.0  # with --short: seconds of a fault, and before it and after it
 WHOLE = 240.0  # seconds that the cluster may take to be whole again
-DUTY = (0.9, 0.1)  # seconds for which the slow node is paused, and then runs
+DUTY = (0.9, 0.1)  # how many seconds the slow node is paused, and then runs
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Encoding speed: documents per CPU-second on one thread, with tokenizing, by text length, next to MiniLM.
+"""Encoding speed: documents per CPU-second on one thread, including tokenizing, by text length, compared with MiniLM.
 
 Untrained weights suffice: speed does not depend on them, except for the number of steps of α-entmax. Texts are random
 words that are one token to every tokenizer. Without MiniLM (the extra `pretrained` and the package

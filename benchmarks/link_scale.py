@@ -84,7 +84,7 @@ def text(words: Sequence[str]) -> str:
 
 
 def dictionary() -> Dictionary:
-    """Translate each word by its counterpart and by two others of about its frequency."""
+    """Translate each word as its counterpart and as two other words of similar frequency."""
     rng = np.random.default_rng(SEED)
     base = np.repeat(np.arange(VOCABULARY), TRANSLATIONS)
     other = base + rng.integers(-base // 4 - 3, base // 4 + 4)

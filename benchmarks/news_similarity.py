@@ -162,7 +162,7 @@ class Bench:
 
 
 def run_fold(bench: Bench, train: Sequence[NewsPair], fold: int) -> dict[str, Systems]:
-    """Return predictions for a fifth of train from systems trained on the rest, with each use of sampled pairs."""
+    """Return predictions for a fifth of train by systems trained on the rest, for each way of using sampled pairs."""
     rows = set(split(len(train), FOLDS, 1)[fold].tolist())
     dev = [pair for row, pair in enumerate(train) if row in rows]
     rest = [pair for row, pair in enumerate(train) if row not in rows]
@@ -173,7 +173,7 @@ def run_fold(bench: Bench, train: Sequence[NewsPair], fold: int) -> dict[str, Sy
 
 
 def choose(folds: Sequence[dict[str, Systems]], train: Sequence[NewsPair]) -> dict[str, Any]:
-    """Return each use's out-of-fold Pearson on all of train, and the best use by the fused system."""
+    """Return each use's out-of-fold Pearson on all of train, and the use with which the fused system is best."""
     gold = targets([train[row] for fold in split(len(train), FOLDS, 1) for row in fold])
     table: dict[str, dict[str, float]] = {}
     for use in folds[0]:

@@ -36,7 +36,7 @@ from linker.engine.evidence import Span, evidence, sentences
 ARTICLES, PARTS, LENGTH = 8000, 5, 10  # articles in the index; parts of a digest; sentences per part
 PAGE, SAME = 40, 4.0
 K1, B = 1.2, 0.75
-Case = tuple[str, str, Span]  # query, text, and where its right part begins and ends
+Case = tuple[str, str, Span]  # query, text, and the span of the passage to find in the text
 Chooser = Callable[[str, str], Span | None]
 
 

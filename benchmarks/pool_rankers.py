@@ -210,7 +210,7 @@ def calibrated(samples: Sequence[Sample]) -> tuple[CalibratedRanker, list[Calibr
 
 
 def verified(ranker: LinearRanker, lists: CandidateLists) -> tuple[Float64Array, Int64Array]:
-    """Return the features of the first candidates by `ranker`, and their positions."""
+    """Return the features of the candidates that `ranker` puts first, and their positions."""
     logits = ranker.logits(lists.features)
     won = compete(logits, lists.targets)
     return first_candidates(ranker, lists.features, logits, won), won[:, :-1].argmax(axis=1)

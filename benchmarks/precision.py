@@ -55,7 +55,7 @@ def first(calibration: Calibration, part: Hitlist) -> tuple[Float64Array, BoolAr
 
 
 def most_links(said: Float64Array, right: BoolArray) -> float:
-    """Return the threshold that keeps most links while PRECISION of them are right; infinity if none does."""
+    """Return the threshold that keeps the most links with a precision of at least PRECISION; infinity if none does."""
     order = np.argsort(-said, kind="stable")
     share = np.cumsum(right[order]) / np.arange(1, len(said) + 1)
     good = np.flatnonzero(share >= PRECISION)

@@ -41,7 +41,7 @@ from linker.review.population import Population
 from linker.review.settings import Settings
 
 DATA, OWN, CODES = shared_data() / "linked-pages", "en", ("de", "fr", "ru", "tr", "zh")
-# Pages; characters of each, and of those that teach a lexicon.
+# Number of pages; characters per page, and per page that teaches a lexicon.
 DOCUMENTS, BEGINNING, TAUGHT = 2000, 1500, 2500
 SEED, CLUSTERS, SEEDS, SHARES = 0, 40, 3, (0.8, 0.9, 0.95)
 # A topic has at least this share of its documents in other languages, and SOME documents in LANGUAGES of these.

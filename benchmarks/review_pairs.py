@@ -33,7 +33,7 @@ from linker.review.settings import Settings
 SEEDS = 3000
 SET = "statements2articles"
 TARGETS, LONGEST = (0.8, 0.9), 12_000
-# Set, seeds of a review, share of them whose links are taken away, reviews.
+# Set, number of seeds per review, share of seeds whose links are removed, number of reviews.
 REVIEWS = (
     ("tweets2claims", 30, 0.0, 40), ("tweets2claims", 100, 0.0, 24), ("tweets2claims", 200, 0.5, 10),
     (SET, 30, 0.0, 40), (SET, 100, 0.0, 20), (SET, 400, 0.0, 8), (SET, 200, 0.5, 6),

@@ -66,7 +66,7 @@ def held_out(bench: Bench) -> dict[str, Any]:
 
 
 def same_event(bench: Bench) -> dict[str, Any]:
-    """Return the table of AUCs: do scores put reports of one event before other pairs, and before neighbours?"""
+    """Return the AUCs of scores that rank reports of one event above all other pairs, and above nearest neighbours."""
     same = np.array([(p.score or 4) <= SAME_EVENT for p in bench.test])
     near = nearest_pairs(bench.test, bench.encoder, 1)
     event = bench.fit(PRESETS["event"], pairs=event_pairs(bench.train, bench.encoder))

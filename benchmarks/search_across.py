@@ -131,7 +131,7 @@ def _read(lexicon: QueryLexicon, texts: Sequence[str]) -> float:
 
 
 def _longest(text: str) -> str:
-    """Return the longest two words of a text or, in scripts without spaces, two pieces of four characters."""
+    """Return the two longest words of a text or, in scripts without spaces, two pieces of four characters."""
     return " ".join(sorted(WORD.findall(text), key=len, reverse=True)[:2])
 
 
@@ -142,7 +142,7 @@ def _longest(text: str) -> str:
     rows=ROWS,
 )
 def measured(options: Arguments) -> Results:
-    """Measure every language into English and back."""
+    """Measure searches from every language into English, and from English into it."""
     for code, backwards in product(options.languages, (False, True)):
         pair = (code, "en")[:: -1 if backwards else 1]
         direction = {"source": pair[0], "target": pair[1]}

@@ -74,7 +74,7 @@ class Reading:
                 self.precisions.append((self.looks, self.precision))
 
     def scores(self) -> Mapping[tuple[str, str], float]:
-        """Return the score of each row that was read by the learner's model without its fold."""
+        """Return the score of each row that was read, from the learner's model trained without the row's fold."""
         rows, matrix = [*self.verdicts], self.review.order.matrix
         labels, fold = self.review.said[rows], np.arange(len(rows)) % FOLDS
         scores = np.zeros(len(rows))

@@ -100,7 +100,7 @@ def plain(directory: Path, bodies: Path) -> Iterator[System]:
 
 
 def elastic(stack: ExitStack, corpus: Path, bodies: Path) -> System:
-    """Return an Elasticsearch that has indexed a corpus."""
+    """Start an Elasticsearch node, index a corpus there, and return it as a system."""
     node = stack.enter_context(running("-Xms1g -Xmx1g -XX:-AlwaysPreTouch", in_memory=True))
     texts = [record["text"] for record in records(corpus)]
     index = text_rivals.Elasticsearch(texts, node.url).name

@@ -44,7 +44,7 @@ def plan(topics: Topics) -> Iterator[Case]:
 
 
 def hidden_beside(topics: Topics, topic: str, number: int) -> str:
-    """Return another topic, of 10 documents or more but no more than this one, at most a fifth of them shared."""
+    """Return another topic with at least 10 documents but no more than this one, at most a fifth of them shared."""
     own = topics.relevant[topic]
     fitting = [
         name

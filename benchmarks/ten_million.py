@@ -1,4 +1,4 @@
-"""What do ten million short documents with vectors cost, in shards on one machine?
+"""Measure the cost of ten million short documents with vectors, sharded on one machine.
 
 `python -m benchmarks.ten_million --work FOLDER [--shards N] [--size N] [--stages N,…]` → benchmarks/results/
 ten_million.json. The documents come from many_documents.py, with 256-dimensional vectors. Each shard is built by its

@@ -1,4 +1,4 @@
-"""Do links through a third language help? German to French: linked directly, through English, and by both.
+"""Do links through a third language help? German to French: linked directly, through English, and by both combined.
 
 `auto` links de-en, fr-en and de-fr of linked-pages (hard) from training links alone; then `linker triangulate`
 composes de-fr from the first two, and joins all three. Training links count as known in both. Every system is

@@ -46,7 +46,7 @@ class Phrases(Protocol):
     """The search for quoted phrases."""
 
     def filter(self, text: str, where: Filter | None = None) -> Filter | None:
-        """Return a filter for documents with every phrase that is quoted in `text`; `where` if there is none."""
+        """Return a filter for documents with every phrase quoted in `text`, or `where` if nothing is quoted."""
 
 
 class AnyCollection(Protocol):
@@ -126,7 +126,7 @@ class AnyCollection(Protocol):
         """Return which of `ids` are in the index."""
 
     def document(self, id_: str) -> Document:
-        """Return a document. Raises UnknownIdError if there is none of this id, DamagedError."""
+        """Return a document. Raises UnknownIdError if no document has this id, or DamagedError."""
 
 
 class AnyWriter(Protocol):

@@ -18,9 +18,9 @@ CROWDED = 12  # if there are this many segments, a commit also merges larger one
 class MergeLimits(NamedTuple):
     """The maximum size of a merged segment, in rows, postings or tokens."""
 
-    small: int  # if a commit merges
-    built: int  # if a commit merges during a build, when nobody reads the index
-    most: int  # if the background merges
+    small: int  # when a commit merges
+    built: int  # when a commit of a build merges: nobody reads the index yet
+    most: int  # when the background thread merges
 
 
 ROWS = MergeLimits(1 << 13, 1 << 16, 1 << 40)

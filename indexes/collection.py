@@ -283,7 +283,7 @@ class Collection:
         return self.rows.present(ids)
 
     def document(self, id_: str) -> Document:
-        """Return a live document. Raises UnknownIdError if there is none of this id, DamagedError."""
+        """Return a live document. Raises UnknownIdError if no document has this id, or DamagedError."""
         return self.documents[int(self.rows.locate([id_])[0])]
 
 

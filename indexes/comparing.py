@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-LONGEST = 64  # maximum characters of a number or a date
+LONGEST = 64  # maximum length in characters of a number or a date
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _DATE = re.compile(
     r"(?P<year>[0-9]{4})(?:-(?P<month>[0-9]{2})(?:-(?P<day>[0-9]{2})"
@@ -146,7 +146,7 @@ def date_sign(sign: str) -> Callable[[Any, Any], Any]:
 
 
 class Misfit(NamedTuple):
-    """The number of a field's values that are not comparable with a bound, of all values; the most frequent one."""
+    """How many of a field's values cannot be compared with a bound, out of how many, and the most frequent of them."""
 
     odd: int
     values: int

@@ -34,7 +34,7 @@ Metadata = Mapping[str, Any]
 Where = str | Sequence[str] | Mapping[str, Any]  # the input of `Filter.parse`
 
 SIGNS = ("!=", ">=", "<=", "=", ">", "<")
-LONGEST_NAME = 100  # maximum characters of the name of a field with ranges
+LONGEST_NAME = 100  # maximum length of a field's name, in characters, if the field is searched by ranges
 _CONDITION = re.compile(rf"(.*?)({'|'.join(SIGNS)})(.*)", re.DOTALL)
 _UNSTORABLE = re.compile("[\x1f\ud800-\udfff]")  # the separator of a term's parts, and lone surrogates
 _BAR = re.compile(r"(?<!\\)\|")

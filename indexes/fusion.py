@@ -162,7 +162,7 @@ def _gain(scores: ScoreArray, present: Mask, scale: Scale, rank_k: int) -> Gains
 
 
 def zscores(values: AnyArray, present: Mask, least: float = 0.0) -> Gains:
-    """Return standardised `values` [Q, k] where `present`; 0 elsewhere, and in rows of deviation ≤ `least`."""
+    """Standardise `values` [Q, k] where `present`; 0 elsewhere and in rows with a standard deviation ≤ `least`."""
     count = np.maximum(present.sum(axis=1, keepdims=True), 1)
     wide = np.where(present, values, 0.0).astype(np.float64)
     centred = np.where(present, wide - wide.sum(axis=1, keepdims=True) / count, 0.0)

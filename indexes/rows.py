@@ -40,7 +40,7 @@ def already_present(ids: Sequence[str]) -> DuplicateIdError:
 
 
 def check_lengths(ids: Sized, texts: Sized, metadata: Sized | None) -> None:
-    """Raise IndexesError unless there are as many texts and, if any, metadata records as ids."""
+    """Raise IndexesError if the number of texts, or of metadata records if there are any, differs from that of ids."""
     records = len(ids if metadata is None else metadata)
     if not len(ids) == len(texts) == records:
         raise IndexesError(

@@ -6,8 +6,8 @@ import html
 from collections.abc import Iterable, Sequence
 
 Pieces = Sequence[tuple[str, bool]]  # pieces of a text, each with a flag that says whether it is marked
-SHOWN = 10  # maximum number of elements shown of a long value
-WIDTH = 200  # maximum number of characters shown of a text
+SHOWN = 10  # maximum number of elements of a long value to show
+WIDTH = 200  # maximum number of characters of a text to show
 
 
 def brief(parts: Sequence[str], limit: int = SHOWN) -> str:

@@ -158,7 +158,7 @@ def test_find_with_judgements_on_a_file_and_on_a_terminal(index: Path, tmp_path:
     other = tmp_path / "other.jsonl"
     other.write_text(json.dumps({"_id": "t", "text": "parliament"}) + "\n", encoding="utf-8")
     refused = linker("find", index, "--seeds", other, "--ledger", ledger, stdin="q\n", check=1)
-    assert "is the review of other seeds" in refused.stderr
+    assert "is a review of different seeds" in refused.stderr
 
 
 def test_static_find_goes_on_with_what_was_judged_and_skips(index: Path, tmp_path: Path) -> None:

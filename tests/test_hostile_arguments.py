@@ -199,7 +199,7 @@ def test_a_path_that_is_no_utf8_is_an_ordinary_path(tmp_path: Path) -> None:
     ("arguments", "expected"),
     [
         ("evaluate {place}/qrels {place}/run -m P." + "9" * 5000, "a rank must be a positive integer"),
-        ("index rebuild {place}/index", "has nothing on Elasticsearch"),
+        ("index rebuild {place}/index", "is on Elasticsearch"),
         ("index build {good} --out {new} --backend elastic --url http://[", "cannot use the address"),
         ("index build {good} --out {new} --backend elastic --url http://a:b", "cannot use the address"),
         ("sts train {place}/pairs.jsonl --out {new} --set epochs=" + DEEP, "nested too deeply"),

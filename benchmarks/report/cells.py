@@ -24,7 +24,7 @@ ENVIRONMENT.globals["recorded"] = recorded
 
 
 def helper(function: Function) -> Function:
-    """Register a function that templates call, and use as a filter, by its name."""
+    """Register a function under its own name, so that templates can call it or use it as a filter."""
     ENVIRONMENT.filters[function.__name__] = ENVIRONMENT.globals[function.__name__] = function
     return function
 

@@ -29,7 +29,7 @@ from linker.training.document_map import tsne
 from linker.training.plots import draw_alpha, draw_dev, read_metrics
 
 OUT = ROOT / "docs" / "images"
-LARGEST = 60 * 1024  # maximum bytes per picture
+LARGEST = 60 * 1024  # maximum number of bytes per picture
 SCHEMES = {"": "#ffffff", "-dark": "#1e2129"}  # suffix of the file → background colour
 POST = "Firefighters are gearing up for a wind change that may bring further property losses today."
 ARTICLE = "Fires are still burning across the state; crews hope that lighter winds will help to save homes."

@@ -38,7 +38,7 @@ from tests.server.page.chromium import Server, chromium, served
 from tests.server.page.matches import give_candidates, make_matching
 
 OUT = ROOT / "docs" / "images"
-LARGEST = 80 * 1024  # maximum bytes per picture
+LARGEST = 80 * 1024  # maximum number of bytes per picture
 PAGES = ("search?q=fire+storm", "seeds", "progress", "compare", "links", "map", "export")
 
 

@@ -31,7 +31,7 @@ def value(name: str) -> str:
 STAR = "star, preset recommended"
 # How many times as fast one way to encode is as another.
 FASTER = "(r['{0}']['{1} tokens'] / r['{2}']['{1} tokens'])|f('.2f')"
-# The lead in MRR of the untrained star over the mean of its word vectors.
+# How far the untrained star is ahead of the mean of its word vectors, in MRR.
 LEAD = "(r.{0}.star.test.mrr - r.{0}.mean.test.mrr)|f"
 BUILT = "r['{}'].engine.documents_per_cpu_s|f(',')"
 HOURS = "(1e8 / r['{}'].engine.documents_per_cpu_s / 3600)|f('.1f')"  # for 100 million documents

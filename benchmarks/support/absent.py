@@ -24,11 +24,11 @@ NONSENSE = 256  # texts of random words
 SIZES = (1, 5, 20, 50)  # texts per batch
 LINKS = 1000  # training links at most
 SURE = 0.9
-CHANCES = 200  # simulations of the calibration error by chance
+CHANCES = 200  # number of simulations of the calibration error that chance alone causes
 
 
 def linked(work: Path, name: str, seed: int, taught: bool) -> dict[str, dict[str, float]]:
-    """Return the figures of `link` on test by the share of orphans; `taught`: with LINKS training links, or none."""
+    """Return the results of `link` on test for each share of orphans, with up to LINKS training links if `taught`."""
     links, random = rank_data.links(name), np.random.default_rng(seed)
     train, test = links["train"], links["test"]
     some = [train.queries[i] for i in random.permutation(len(train.queries))[:LINKS]]
@@ -49,7 +49,7 @@ def linked(work: Path, name: str, seed: int, taught: bool) -> dict[str, dict[str
 
 
 def batches(work: Path, name: str, seed: int) -> dict[str, dict[str, dict[str, float]]]:
-    """Return the figures of `link` on test with nothing known, by the number of texts per batch and the share."""
+    """Return the results of `link` on test without known links, by texts per batch and share of orphans."""
     test, random = rank_data.links(name)["test"], np.random.default_rng(seed)
     queries = {q.id: q.text for q in test.queries}
     nonsense = {f"nonsense-{i}": text for i, text in enumerate(_nonsense(test, random))}
@@ -79,14 +79,14 @@ def _in_batches(
 
 
 def _indexes(work: Path, name: str, test: Judged, seed: int) -> dict[float, tuple[Path, set[str]]]:
-    """Return for each share in ORPHANS an index without this share of the documents of test, and these documents."""
+    """Return, for each share in ORPHANS, an index that lacks this share of test's documents, and those left out."""
     right = sorted({document for q in test.queries for document in test.qrels[q.id]})
     order = np.random.default_rng(seed).permutation(len(right)).tolist()
     indexes = {}
     for share in ORPHANS:
         directory = work / f"{name}-{seed}-{share:g}"
         missing = {right[i] for i in order[: round(share * len(right))]}
-        shutil.rmtree(directory, ignore_errors=True)  # an earlier version may have drawn other documents
+        shutil.rmtree(directory, ignore_errors=True)  # an earlier version may have drawn different documents
         create(directory, positions=True)
         Engine(directory).add([d for d in rank_data.documents_for(name) if d.id not in missing])
         indexes[share] = directory, missing

@@ -53,7 +53,7 @@ def percentiles(seconds: Sequence[float], digits: int = 2) -> dict[str, float]:
 
 
 def fresh(run: Callable[..., Result], *args: Any) -> Result:
-    """Return `run(*args)`, a function of a module, from a fresh process."""
+    """Run `run(*args)` in a fresh process and return its result; `run` must be a function of a module."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return pool.submit(run, *args).result()
 
@@ -68,7 +68,7 @@ class Cost:
 
 
 def in_child(run: Callable[..., object], args: Sequence[Any], warm: Sequence[Any] | None = None) -> Cost:
-    """Call `run(*args)`, a function of a module, in a fresh process; before the clock starts, `run(*warm)`."""
+    """Call `run(*args)` in a fresh process, and `run(*warm)` before the clock starts; see `fresh`."""
     return fresh(_cost, run, args, warm)
 
 

@@ -95,7 +95,7 @@ def process_stop(name: str, flags: Flags, target: float) -> int:
 
 
 def quant(order: LearningOrder, read: int) -> tuple[int, float, float]:
-    """Return the reads, the recall by the probabilities of a model, and the standard deviation of that.
+    """Return the reads, the recall according to a model's probabilities, and its standard deviation.
 
     Yang, Lewis & Frieder, 2021, "Heuristic stopping rules for technology-assisted review": Quant and QuantCI.
     """
@@ -117,7 +117,7 @@ def quant_stop(seen: list[tuple[int, float, float]], target: float, deviations: 
 
 @dataclass(frozen=True)
 class Case:
-    """One review: its topic, whose seeds are drawn by `number`; a topic hidden from them; how often judgements err.
+    """One review: its topic, whose seeds are drawn by `number`; a topic hidden from these; how often judgements err.
 
     `wrong`: the share of all judgements that are wrong; `missed`: of judgements of relevant documents.
     """
@@ -257,7 +257,7 @@ def first_stop(rule: Rule[Any], said: Flags) -> int:
 
 
 def controls(review: Review, order: Rows, target: float) -> dict[str, Any]:
-    """Return the end under QBCB: random documents until enough are relevant, then the order without them."""
+    """Return the end under QBCB, which reads random documents until enough are relevant, then the rest in order."""
     rule = make("qbcb", review.population, target)
     assert isinstance(rule, Controls)
     drawn: set[int] = set()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
 
 PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # seconds between tries
-ANY_COPY = 60.0  # seconds for which any copy may answer after the preferred copy has timed out
+ANY_COPY = 60.0  # how many seconds any copy may answer after the preferred copy has timed out
 
 T = TypeVar("T")
 
@@ -140,7 +140,7 @@ class Requester:
             raise api_error(self._settings, status, reason_of(response))
         if response.get("timed_out") or response.get("_shards", {}).get("failed"):
             raise BackendUnavailableError(
-                f"{self._settings.index} answered a search only in part: search again"
+                f"{self._settings.index} returned only a part of a search's results: search again"
             )
         return response
 

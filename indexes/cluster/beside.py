@@ -205,7 +205,7 @@ def rebuild(directory: Path, changes: dict[str, Any]) -> Manifest:
     with storage.write_lock(directory):
         manifest = storage.load_checked(directory)
         if not manifest.elastic:
-            raise IndexesError(f"{directory} has nothing on Elasticsearch: build it with `backend` elastic")
+            raise IndexesError(f"no part of {directory} is on Elasticsearch: build it with `backend` elastic")
         settings = dataclasses.replace(
             ElasticSettings.from_json(manifest.elastic), **changes, named="urls" in changes
         )

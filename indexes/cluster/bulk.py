@@ -79,7 +79,10 @@ class Bulk:
             self._submit()
 
     def flush(self) -> None:
-        """Send the queue and wait for acknowledgement. Raises BackendUnavailableError, IndexesError if refused."""
+        """Send the queue and wait for acknowledgement.
+
+        Raises BackendUnavailableError, or IndexesError if the server refuses an operation.
+        """
         if self._waiting:
             self._submit()
         sent, self._sent = self._sent, []

@@ -29,7 +29,7 @@ from indexes.text.analysis import Analysis
 SAMPLE = 1000  # number of documents in the sample
 BATCH = 100  # documents looked up per request
 COMPARED = 512  # documents compared at a time
-# seconds that missing shards may take to recover, and seconds between two checks for that
+# how many seconds missing shards may take to recover, and how often this is checked, in seconds
 RECOVERY, PAUSE = 30.0, 1.0
 MOST_TERMS = 500  # maximum number of a document's terms in a query, since servers limit the clauses
 

@@ -30,7 +30,7 @@ PING_SECONDS = 1.5
 BUSY = (429, 502, 503, 504)  # statuses after which the server may answer later
 FULL = "a disk of the cluster is full: free space on it, and writes then resume"
 ALONE = "the node that answered is cut off from the others: repair the network between them, or name the others, too"
-BLOCKED = "index write (api)"  # in the server's reason for refusing writes to an index that is being rebuilt
+BLOCKED = "index write (api)"  # in the server's reason for refusing writes while an index is rebuilt
 # Remedies for the cluster's operator, by the nodes' messages.
 REMEDIES = {
     "disk usage exceeded": FULL,

@@ -177,7 +177,7 @@ class RemoteCollection:
         return set(self.index.versions(ids))
 
     def document(self, id_: str) -> Document:
-        """Return a document as last written. Raises UnknownIdError if there is none of this id."""
+        """Return a document as last written. Raises UnknownIdError if no document has this id."""
         return self.read([id_])[0]
 
     def read(self, ids: Sequence[str]) -> list[Document]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
 
 ROWS_AT_ONCE = 10_000
-COUNTED = 5.0  # seconds for which a count is reused to choose between exact and approximate search
+COUNTED = 5.0  # how many seconds a count is reused to choose between exact and approximate search
 
 
 class NoMasterError(PassingError):

@@ -91,7 +91,7 @@ def _knn_score(vector: list[float]) -> Values:
 
 
 def _knn_cosines(scores: ScoreArray) -> ScoreArray:
-    """Return the inner products x from the plugin's scores: 1 + x, and 1 / (1 − x) if x is negative."""
+    """Return the inner products x for the plugin's scores, which are 1 + x, or 1 / (1 − x) if x is negative."""
     with np.errstate(divide="ignore", invalid="ignore"):
         cosines: ScoreArray = np.where(scores >= 1, scores - 1, 1 - 1 / scores).astype(np.float32)
     return np.where(np.isneginf(scores), scores, cosines)

@@ -17,7 +17,7 @@ from indexes.disk.writing import FileRecord
 from indexes.interface import DamagedError, IndexesError
 
 PIECE = 1 << 20  # bytes
-MOST_BYTES = 1 << 30  # maximum bytes per file
+MOST_BYTES = 1 << 30  # maximum number of bytes per file
 SEVERAL = 8  # pieces read per request
 
 
@@ -40,7 +40,7 @@ def put(index: ClusterIndex, folder: Path, place: str) -> dict[str, FileRecord]:
 
 
 def get(index: ClusterIndex, files: Mapping[str, FileRecord], place: str, into: Path) -> None:
-    """Write the files under `place` into a local folder. Raises DamagedError if one differs from its record."""
+    """Write the files under `place` into a local folder. Raises DamagedError if one does not match its record."""
     for name, record in files.items():
         if name.rpartition("/")[0] != place:
             continue

@@ -236,7 +236,7 @@ class ClusterIndex(IndexReads):
         except (KeyError, TypeError, ValueError, AttributeError):
             raise not_the_product(self.settings) from None
         raise IndexesError(
-            f"{name!r} at {', '.join(self.settings.urls)} is not an index of linker without a directory: "
+            f"{name!r} at {', '.join(self.settings.urls)} is not a linker index without a directory: "
             "choose another name"
         )
 

@@ -25,10 +25,10 @@ EARLIER = (
     "was made by an earlier version: fill it again with `linker index rebuild`, or, without a directory, drop it and "
     "build it again"
 )
-LONGEST_VALUE = 200  # maximum characters of a metadata term; longer terms are replaced by their checksum
+LONGEST_VALUE = 200  # maximum length of a metadata term in characters; longer ones become checksums
 # Twice the server's defaults, whose recall fell to 0.86 with many similar vectors.
 LINKS = {"m": 32, "ef_construction": 200}
-LONGEST_ID = 500  # maximum bytes of an `_id`; Elasticsearch allows 512
+LONGEST_ID = 500  # maximum size in bytes of an `_id`; Elasticsearch allows 512
 NOTHING = "."  # a term that the analysis never produces
 APART = 1e-4  # the length of the noise added to a vector before it enters a graph
 
@@ -170,7 +170,7 @@ def field_name(number: int) -> str:
 
 
 def length_name(number: int) -> str:
-    """Return the name of the server's field for the number of terms of a field of BM25F."""
+    """Return the name of the server's field that stores how many terms a BM25F field has."""
     return f"length{number}"
 
 

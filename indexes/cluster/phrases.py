@@ -40,7 +40,7 @@ class ClusterPhrases:
         self._analysis, self._holding, self._count = analysis, holding, count
 
     def filter(self, text: str, where: Filter | None = None) -> Filter | None:
-        """Return a filter for documents with every phrase that is quoted in `text`; `where` if there is none.
+        """Return a filter for documents with every phrase quoted in `text`, or `where` if nothing is quoted.
 
         Phrases are parsed as in `PhraseSearch`. Raises BackendUnavailableError if `holding` does.
         """

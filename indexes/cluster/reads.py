@@ -123,7 +123,7 @@ class IndexReads(Connection):
                 self.client.close_point_in_time(id=pit)
 
     def vectors(self, ids: Sequence[str], dim: int) -> Matrix:
-        """Return the vectors of the documents with these ids, float32 [n, dim]; zeros if there is none."""
+        """Return the vectors of the documents with these ids, float32 [n, dim]; zeros for one without a vector."""
         out = np.zeros((len(ids), dim), dtype=np.float32)
         for start in range(0, len(ids), BATCH):
             keys = {mapping.key_of(id_): n for n, id_ in enumerate(ids[start : start + BATCH], start)}
@@ -138,7 +138,7 @@ class IndexReads(Connection):
         return out
 
     def sample(self, size: int, seed: int) -> list[dict[str, Any]]:
-        """Return random documents, each with its `_id`, `_version` and `_source`; the same for the same `seed`."""
+        """Return random documents, each with its `_id`, `_version` and `_source`; they depend only on `seed`."""
         query = {"function_score": {"random_score": {"seed": seed, "field": "stamp"}}}
         with self.errors():
             answer = self.patient.search(

@@ -38,7 +38,7 @@ Body = Mapping[str, Any]
 
 
 class Total(NamedTuple):
-    """The visible documents: their `number`, their `tokens`, and the `last` row or stamp, None if there is none.
+    """The visible documents: their `number`, their `tokens`, and the `last` row or stamp (None without documents).
 
     `by_field`: the tokens in each field, if BM25 has fields.
     """

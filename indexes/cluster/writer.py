@@ -36,9 +36,9 @@ from indexes.store.records import BuildRecord, Manifest
 from indexes.store.segments import storable
 from indexes.text.parameters import Bm25Parameters
 
-PATIENCE = BulkSettings().patience  # seconds for which a build waits for a server that is down
+PATIENCE = BulkSettings().patience  # how many seconds a build waits for a server that is down
 PAUSE = 1.0  # seconds between tries
-STARTING = 10.0  # seconds for which a change waits for shards to start, as they do right after a rebuild
+STARTING = 10.0  # how many seconds a change waits for shards that are still starting, as after a rebuild
 
 T = TypeVar("T")
 

@@ -53,7 +53,7 @@ def flush(paths: Iterable[Path]) -> None:
             except Exception as e:
                 errors.append(e)
 
-    # Not those of a pool, which refuses work when the interpreter exits, while a merge is still running.
+    # A thread pool would refuse work once the interpreter begins to exit, when a merge may still be running.
     threads = [threading.Thread(target=work) for _ in waiting[1:FLUSHES]]
     for thread in threads:
         thread.start()

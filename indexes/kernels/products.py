@@ -79,7 +79,7 @@ class Factor:
         return cls(matrix, _parts(matrix))
 
     def dots(self, left: sp.csr_array, begin: Int64Array, others: Int64Array) -> Float32Array:
-        """Return the dot products of rows of `left` [n, d] and of the matrix [m, d]: float32 [pairs].
+        """Return the dot products of pairs of rows, of `left` [n, d] and of the matrix [m, d]: float32 [pairs].
 
         Row i of `left` is multiplied by each of the rows `others[begin[i]:begin[i + 1]]` of the matrix; `begin` is
         int64 [n + 1]. Many pairs are computed in one thread per core. Raises ValueError like `of`, and if a row does
@@ -112,7 +112,7 @@ class Factor:
 
 
 def dots(left: sp.csr_array, right: sp.csr_array, begin: Int64Array, others: Int64Array) -> Float32Array:
-    """Return the dot products of rows of `left` [n, d] and `right` [m, d], like `Factor.dots`: float32 [pairs]."""
+    """Return the dot products of pairs of rows of `left` [n, d] and `right` [m, d], as `Factor.dots` does."""
     return Factor.of(right).dots(left, begin, others)
 
 

@@ -18,10 +18,11 @@ def sweep(
     priors: tuple[float, float],
     uniform: Float64Array,
 ) -> None:
-    """Redraw the topic of each of t tokens, from the random numbers `uniform` float64 [t] in [0, 1); update counts.
+    """Redraw the topic of each of t tokens and update the counts.
 
-    `pages`, `words` and `topics`: int32 [t]; `by_page` [n, k], `by_word` [v, k] and `totals` [k]: numbers of tokens
-    of each topic per page, per word and in total, float64; `priors`: α of topics and β of words.
+    `uniform`: random numbers from [0, 1), float64 [t]; `pages`, `words` and `topics`: int32 [t]; `by_page` [n, k],
+    `by_word` [v, k] and `totals` [k]: numbers of tokens of each topic per page, per word and in total, float64;
+    `priors`: α of topics and β of words.
     """
     alpha, beta = priors
     smoothing, sums = beta * len(by_word), np.empty(len(totals))

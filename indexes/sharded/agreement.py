@@ -13,7 +13,7 @@ from indexes.store.records import Manifest
 Named = tuple[Path, Manifest]
 # Settings chosen by `index tune`: all scores of a result must come from the same settings.
 TUNED = ("mode", "fusion")
-# Settings used only if all shards store the same, and the remedy otherwise.
+# Settings used only if all shards store the same value, and the remedy if they do not.
 SHARED = {"ranker": "use `rerank`", "lexicon": "store it in each of them"}
 
 

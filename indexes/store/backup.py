@@ -125,12 +125,12 @@ def _allow_open_files(count: int) -> None:
 def _check_names(source: str, manifest: Manifest) -> None:
     for name in manifest.files:
         if not (ownership.is_ours(name) or ownership.is_encoder_file(name)):
-            raise DamagedError(f"{source} is not an index of linker's: its manifest lists {name!r}")
+            raise DamagedError(f"{source} is not a linker index: its manifest lists {name!r}")
 
 
 def _check(source: Path, copied: FileRecord, manifest: Manifest, name: str) -> None:
     if copied != manifest.files[name]:
-        raise DamagedError(f"{source}: content differs from its checksum, so no backup was made")
+        raise DamagedError(f"{source}: content does not match its checksum, so no backup was made")
 
 
 @contextlib.contextmanager
@@ -219,7 +219,7 @@ def _write_tar(
         for name, file in files.items():
             size, reader = manifest.files[name].bytes, _HashingReader(file)
             if os.fstat(file.fileno()).st_size != size:
-                raise DamagedError(f"{directory / name}: its size differs from its record")
+                raise DamagedError(f"{directory / name}: its size does not match its record")
             tar.addfile(_member(name, size), reader)
             _check(directory / name, FileRecord(size, reader.digest.hexdigest()), manifest, name)
 
@@ -239,12 +239,12 @@ def _unpack(tar: tarfile.TarFile, directory: Path, name: str) -> Manifest:
             record = missing.pop(member.name, None)
             if record is None or not _is_plain(member) or member.size != record.bytes:
                 raise DamagedError(
-                    f"{name} is not a backup of linker's: {member.name!r} does not match its manifest"
+                    f"{name} is not a linker backup: {member.name!r} does not match its manifest"
                 )
             content = tar.extractfile(member)
             assert content is not None
             if writing.write(folder / member.name, _blocks(content)) != record:
-                raise DamagedError(f"{name} is damaged: {member.name} differs from its checksum")
+                raise DamagedError(f"{name} is damaged: {member.name} does not match its checksum")
         if missing:
             raise DamagedError(f"{name} is damaged: {min(missing)} is missing")
     return manifest
@@ -262,7 +262,7 @@ def _read_manifest(tar: tarfile.TarFile, name: str) -> Manifest:
         or not _is_plain(member)
         or member.size > MOST_MANIFEST
     ):
-        raise DamagedError(f"{name} is not a backup of linker's: it does not begin with {manifests.NAME}")
+        raise DamagedError(f"{name} is not a linker backup: it does not begin with {manifests.NAME}")
     content = tar.extractfile(member)
     assert content is not None
     with tempfile.TemporaryDirectory() as folder:

@@ -89,7 +89,7 @@ def open_lock(directory: Path, flags: int = 0) -> IO[bytes]:
     path = directory / LOCK
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise IndexesError(
-            f"{path} is not a file of linker's: move it elsewhere, or choose another directory"
+            f"{path} is not one of linker's files: move it elsewhere, or choose another directory"
         )
     return os.fdopen(os.open(path, os.O_RDWR | os.O_NOFOLLOW | flags, 0o666), "r+b")
 
@@ -197,7 +197,7 @@ def _damage_of(directory: Path, name: str, expected: FileRecord, content: bool) 
         return f"{path}: cannot be read ({e.strerror})"
     except DamagedError:
         return f"{path}: not a regular file but a link, a device, a pipe or a folder"
-    return None if actual == expected else f"{path}: content differs from its checksum"
+    return None if actual == expected else f"{path}: content does not match its checksum"
 
 
 def check(directory: Path, files: Mapping[str, FileRecord]) -> None:

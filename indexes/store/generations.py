@@ -61,7 +61,7 @@ def kept(directory: Path, manifest: Manifest) -> dict[int, Manifest]:
             raise DamagedError(
                 f"{folder / name} contains generation {older.generation}: delete the file to discard it"
             )
-        # A manifest that is not older was copied here for a commit that never happened.
+        # A manifest as new as the current one was copied here for a commit that never happened.
         if older.generation < manifest.generation:
             generations[older.generation] = older
     return dict(sorted(generations.items()))

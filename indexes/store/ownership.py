@@ -44,7 +44,7 @@ def is_ours(name: str, copied: Collection[str] = ()) -> bool:
 
 
 def is_encoder_file(name: str) -> bool:
-    """Return whether `name` may be the path of a file of an encoder, whose files may have any name."""
+    """Return whether `name` could be the path of an encoder's file; these files may have any name."""
     return bool(_ENCODER.fullmatch(name)) and not name.endswith(("/.", "/.."))
 
 

@@ -38,7 +38,7 @@ class BuildRecord:
 
     complete: bool = True
     position: int = 0
-    # For each source: the path as given by the user, and a text that changes with its content.
+    # For each source: the path as the user gave it, and a string that changes whenever the source's content does.
     sources: tuple[tuple[str, str], ...] = ()
     # The names of the columns for id, text and title, if they are not the default ones.
     columns: Mapping[str, str | None] = field(default_factory=dict)

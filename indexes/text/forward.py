@@ -74,7 +74,7 @@ def sentences(text: str) -> list[str]:
 def numbered(
     vocabulary: TermVocabulary, texts: Sequence[str]
 ) -> tuple[Int32Array, Int64Array, Int64Array, Int64Array]:
-    """Return term ids [tokens], and the numbers of tokens per text and per sentence and of sentences per text.
+    """Return term ids [tokens], and the numbers of tokens per text, tokens per sentence and sentences per text.
 
     The first two are what `TermVocabulary.numbers` returns for the texts. Sentences without terms are left out.
     """

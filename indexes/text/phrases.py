@@ -43,7 +43,7 @@ class PhraseSearch:
         self._analysis = index.analysis
 
     def filter(self, text: str, where: Filter | None = None) -> Filter | None:
-        """Return a filter for documents with every phrase that is quoted in `text`; `where` if there is none.
+        """Return a filter for documents with every phrase quoted in `text`, or `where` if nothing is quoted.
 
         A phrase is analysed like documents: inflections match, and so do stop words unless the index drops them.
         Quotes without a term are ignored. Raises DamagedError, and IndexesError if the index is closed.

@@ -132,7 +132,7 @@ def merged(segments: Sequence[PostingsSegment]) -> PostingsSegment:
         sizes[numbers + 1] += np.diff(segment.starts)
     starts = np.cumsum(sizes)
     rows, counts = np.empty(starts[-1], dtype=np.uint32), np.empty(starts[-1], dtype=np.uint16)
-    free = starts[:-1].copy()  # position at which each term's next postings are written
+    free = starts[:-1].copy()  # where each term's next postings are written
     for segment, numbers in zip(segments, term_numbers, strict=True):
         _copy(segment, segment.first - segments[0].first, numbers, free, rows, counts)
     lengths = np.concatenate([s.lengths[: s.documents] for s in segments])
@@ -151,7 +151,7 @@ def merged(segments: Sequence[PostingsSegment]) -> PostingsSegment:
 def _copy(
     segment: PostingsSegment, shift: int, numbers: AnyArray, free: AnyArray, rows: AnyArray, counts: AnyArray
 ) -> None:
-    """Copy postings to `rows`, plus `shift`, and `counts`; term t's go to free[numbers[t]], which moves behind them.
+    """Copy postings to `rows` (plus `shift`) and `counts`; term t's go to free[numbers[t]], which then moves past them.
 
     This runs without the GIL, since searches continue while segments are merged.
     """

@@ -185,7 +185,7 @@ def check_content(segments: Sequence[RowSegment]) -> None:
     for segment in segments:
         with contextlib.suppress(FileNotFoundError):
             if segment.path is not None and record_of(segment.path).xxh3 != segment.path.stem:
-                raise DamagedError(f"{segment.path}: content differs from its checksum: {REMEDY}")
+                raise DamagedError(f"{segment.path}: content does not match its checksum: {REMEDY}")
 
 
 def unlink(merged: Sequence[RowSegment], into: RowSegment) -> None:

@@ -43,7 +43,7 @@ class TermVocabulary:
         self._several: list[list[int]] = []  # term ids of each piece that has no term or several
         self._several_terms = 0  # total number of terms in `_several`
         self._pieces: dict[str, int] = {}  # piece → its term's id, or −n − 1 for _several[n]
-        # The same by the hashes of the pieces, for the compiled library; None without it.
+        # The same, keyed by hashes of the pieces, for the compiled library; None if that is missing.
         posts = analysis.settings.tokenizer == "posts"
         self._table = PieceTable(posts) if kernels.load("postings") is not None else None
 

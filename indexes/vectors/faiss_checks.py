@@ -16,7 +16,7 @@ from indexes.dtypes import AnyArray
 BLOCK = 1 << 22  # number of neighbours checked at a time
 BLOCK_ROWS = 32  # rows whose codes are stored together for comparison in registers
 MOST_LEVELS = 64
-MOST_LINKS = 1 << 16  # maximum links of a node, over all levels
+MOST_LINKS = 1 << 16  # maximum number of links of a node, over all levels
 MOST_EF = 1 << 16
 # Maximum coordinate of a centroid; for parts of unit vectors and their differences, it is at most 2.
 LARGEST = 16.0

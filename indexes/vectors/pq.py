@@ -67,7 +67,9 @@ class _Codes:
 
 
 class IvfPq(_Codes):
-    """CandidateGenerator by IVF-PQ with fast scan: about 2√n cells, nearest first, of 4-bit codes of two dimensions.
+    """A CandidateGenerator that uses IVF-PQ with fast scan.
+
+    The rows lie in about 2√n cells, searched nearest first; each 4-bit code stands for two dimensions.
 
     Files of earlier versions, whose codes (two bits per dimension) are looked up one by one, are used unchanged.
     """
@@ -78,7 +80,7 @@ class IvfPq(_Codes):
         for p, r in itertools.product((256, 128, 64, 32, 16, 12, 8, 4, 2), (1, 2, 4, 8, 16))
     )
     RESERVE = 256  # number of additional rows rescored, since many may share one code
-    PROBED_PER_HIT = 40  # minimum rows compared per hit, whatever `probed` is
+    PROBED_PER_HIT = 40  # minimum number of rows compared per hit, whatever `probed` is
     LOOKED_UP = 4  # dimensions per byte of a code in files of earlier versions
     POINTS_PER_CENTROID = 39  # FAISS's lower limit of rows for training
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 STDIO = Path("-")  # stdin for files to read, stdout for files to write
 # Stdout is written to, never replaced: if it is redirected to a file, other programs may write there, too.
 STDOUT = (STDIO, Path("/dev/stdout"))
-MAX_JSON, MAX_TOKENIZER = 16 << 20, 256 << 20  # maximum bytes of a settings file, and of a tokenizer
+MAX_JSON, MAX_TOKENIZER = 16 << 20, 256 << 20  # maximum size in bytes of a settings file, and of a tokenizer
 MAX_NPY_HEAD = 1 << 14
 STEPS = 100_000  # steps of SQLite's virtual machine between two clock checks: a few milliseconds
 

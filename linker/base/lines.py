@@ -11,7 +11,7 @@ from pathlib import Path
 from linker.base.errors import InputError
 from linker.base.files import open_input
 
-MAX_LINE = 16 << 20  # maximum bytes of a line; the rest is dropped
+MAX_LINE = 16 << 20  # maximum number of bytes per line; the rest is dropped
 BLOCK = 1 << 18
 GZIP_MAGIC = b"\x1f\x8b"
 UNKNOWN = "linker-unknown"  # name of the handler for undecodable bytes

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import typer
 
-MOST = 100_000  # maximum documents of an index for which fields are read while the user waits
+MOST = 100_000  # maximum number of documents of an index for which fields are read while the user waits
 ENCODERS = {
     "star": "128 dimensions, English; comes with linker",
     "minilm": "384 dimensions, English",

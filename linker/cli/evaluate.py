@@ -136,7 +136,7 @@ def compare(
 def _print_table(
     table: Comparison | RunTable, values: Mapping[str, Any] | None, *, markdown: bool, latex: bool
 ) -> None:
-    """Print a table, or its values as JSON if they are given, and remarks on it."""
+    """Print a table, or `values` as JSON if given, and then remarks on the table."""
     if values is not None:
         print_json(values)
     else:

@@ -42,7 +42,7 @@ def find(options: FindOptions, tables: Tables, as_json: AsJson = False) -> None:
     try:
         report = finding.find(**values(options) | {"judge": judge, "columns": columns})
     except KeyboardInterrupt:
-        note(f"\njudgements are in {kept}; the same command continues")
+        note(f"\njudgements are in {kept}; run the same command again to continue")
         raise
     _print_report(report, kept, options.out, as_json)
 

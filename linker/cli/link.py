@@ -45,7 +45,7 @@ def group(options: GroupOptions, tables: Tables, as_json: AsJson = False) -> Non
     try:
         found = grouping.group(**values(options) | {"columns": tables.columns()})
     except KeyboardInterrupt:
-        note(f"\n{options.out} is complete; the same command continues" if options.follow else "")
+        note(f"\n{options.out} is complete; run the same command again to continue" if options.follow else "")
         raise
     inside = sum(len(group.ids) for group in found.groups)
     copies = sum(member.near_copy_of is not None for member in found.members)

@@ -63,7 +63,7 @@ def export(
         )
     if report.cut:
         note(
-            f"{report.cut} texts were cut: a cell of XLSX holds 32,767 characters; .csv and .jsonl hold all of them"
+            f"{report.cut} texts were cut: an XLSX cell holds 32,767 characters; .csv and .jsonl hold all of them"
         )
 
 

@@ -23,8 +23,8 @@ from linker.corpora.records import IDS, BadLine, Columns, Records
 
 VERSION = 3
 CONFIG, DATABASE, DATA = "project.json", "results.db", "data"
-MOST = 1 << 30  # maximum bytes of an unpacked file
-LONGEST = 60.0  # maximum seconds for reading the database
+MOST = 1 << 30  # maximum size in bytes of an unpacked file
+LONGEST = 60.0  # maximum number of seconds for reading the database
 LABELS = """SELECT dataset_row, label, time, note, tags, user_id FROM record JOIN results USING (record_id)
     ORDER BY results.rowid"""
 

@@ -28,7 +28,7 @@ FORMATS = (
 )  # fmt: skip
 YEARS = range(1900, 2101)
 EITHER = "|"  # separates the formats of a mixed column
-MOST_MIXED, SAMPLE = 6, 100  # maximum formats of a mixed column, and of texts used to recognise them
+MOST_MIXED, SAMPLE = 6, 100  # maximum numbers of formats in a column, and of texts used to recognise them
 LIKE_A_DATE = re.compile(r"(?=.*\d)[\w.,:/+ -]{6,40}")
 WORD = re.compile(r"[^\W\d_]{3,}")
 MONTHS = {

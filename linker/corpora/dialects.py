@@ -26,7 +26,7 @@ KINDS: dict[str, Kind] = {
 }  # fmt: skip
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 SEPARATOR = re.compile(r'"?sep=(.)"?\r?')  # a first line that names the delimiter for Excel
-SAMPLE, SAMPLE_BYTES = 200, 1 << 20  # maximum lines and bytes used to guess the delimiter
+SAMPLE, SAMPLE_BYTES = 200, 1 << 20  # maximum number of lines and bytes used to guess the delimiter
 RARE = 10  # up to this many invalid lines per valid non-ASCII line, a file counts as damaged UTF-8
 ENOUGH = 10  # with fewer invalid lines, so does a file in which no other encoding is detected
 # Letters and marks as texts in Western encodings use them. An encoding is likely if it gives these letters next to
@@ -153,9 +153,9 @@ def guess_delimiter(lines: Sequence[str], header_row: int | None = None) -> str:
 
 
 def format_of(path: Path, kind: Kind, columns: Columns) -> Columns:
-    """Return `columns` with the encoding and delimiter of a table, guessed unless named; None if a kind has neither.
+    """Return `columns` with the table's encoding and delimiter, which are guessed if not given.
 
-    Raises InputError if the encoding is unknown or cannot be guessed.
+    XLSX has neither, so both are None. Raises InputError if the encoding is unknown or cannot be guessed.
     """
     if kind not in ("csv", "tsv"):
         return replace(columns, encoding=None, delimiter=None) if kind == "xlsx" else columns

@@ -21,7 +21,7 @@ ROWS = 100  # rows that show whether the first one is a header
 
 
 def describe(path: Path, columns: Columns, *, queries: bool = False) -> str:
-    """Return a note on what was guessed about a table: its columns, and its format or sheet if unusual; "" if nothing.
+    """Return a note on what was guessed about a table (its columns, and an unusual format or sheet), or "".
 
     With `queries`, the file holds queries, and a TSV file may have no header.
     """

@@ -41,7 +41,7 @@ SHARED = Counter(word for words in LISTS.values() for word in words)
 TOKEN = re.compile(r"[^\W\d_]+")
 # Addresses contain words of other languages, such as "com", which is frequent in Portuguese.
 ADDRESS = re.compile(r"(?<![!-~])[!-~]*[a-z]\.[a-z][!-~]*", re.IGNORECASE)
-MOST = 20_000  # maximum words examined
+MOST = 20_000  # maximum number of words examined
 OTHER = 0.2  # minimum share of non-Latin letters: names and code are Latin everywhere
 KANA = 0.2  # ratio of kana to Chinese characters above which a text is Japanese
 LEAST = 0.05  # minimum weighted share of a language's most frequent words

@@ -82,7 +82,7 @@ def columns_of(
         raise InputError("two columns have the same role: choose one of them")
     title = by_role.get("title")
     if "text" not in by_role:
-        raise InputError("no column is named for the text: choose the one that holds it")
+        raise InputError("no column was chosen for the text: choose the one that contains it")
     names = tuple((by_role[role], role) for role in ("date", "url", "author", "language") if role in by_role)
     header_row = None if header_row == 1 else header_row
     return Columns(

@@ -22,9 +22,9 @@ from linker.corpora.dates import iso_date
 IDS = ("_id", "id")
 TEXTS = ("text", "contents", "content", "body", "abstract")
 KEPT = 1 << 16  # bytes kept from a bad line
-MAX_REASON = 400  # maximum characters of a reason
+MAX_REASON = 400  # maximum length in characters of a reason
 NOT_UTF8 = Reason("invalid UTF-8", "not-utf8")
-MAX_DEPTH = 64  # maximum levels of lists and objects in metadata; the store's JSON writer supports 254
+MAX_DEPTH = 64  # maximum depth of lists and objects in metadata; the store's JSON writer supports 254
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -52,7 +52,7 @@ class Columns:
     header_row: int | None = None
 
     def __repr__(self) -> str:
-        """Return a text that identifies how a corpus is read; newer fields appear only if they are set."""
+        """Return a string that identifies how a corpus is read; newer fields appear only if they are set."""
         later = [
             f", {f.name}={value!r}"
             for f in dataclasses.fields(self)[3:]

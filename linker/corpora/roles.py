@@ -58,7 +58,7 @@ class Column:
 
     @property
     def words(self) -> float:
-        """The mean number of words of the values that are not empty."""
+        """The mean number of words in the non-empty values."""
         return sum(len(value.split()) for value in self.filled) / max(len(self.filled), 1)
 
 

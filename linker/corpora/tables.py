@@ -29,11 +29,11 @@ from linker.corpora.records import (
 )
 from linker.corpora.roles import Role, likely
 
-# Number of the first line; the bytes; the fields, or why there are none.
+# The number of the first line, the bytes, and the fields or the reason why there are none.
 Row = tuple[int, bytes, list[str] | str]
 
 MAX_RECORD_LINES = 1 << 16
-# Maximum lines of a record while lines are reread; without a low limit, stray quotes in every line would take
+# Maximum number of lines per record while lines are reread; without a low limit, stray quotes in every line would take
 # quadratic time.
 MAX_REREAD_LINES = 100
 
@@ -101,7 +101,7 @@ def read_query_tsv(
 
 
 def _with_tab(row: Row) -> Row:
-    """Return a row of queries without a header; a line without a tab becomes the reason for not using it."""
+    """Return a row of a file of queries without a header. If the line has no tab, its fields become an error."""
     number, raw, fields = row
     if isinstance(fields, list) and len(fields) == 1:
         reason = wrong_width(1, HEADLESS)

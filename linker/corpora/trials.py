@@ -1,4 +1,4 @@
-"""Preview a file before it is indexed: what it seems to contain, and the result of reading it."""
+"""Preview a file before it is indexed: what it seems to contain, and what reading it gives."""
 
 from __future__ import annotations
 

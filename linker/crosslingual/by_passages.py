@@ -18,7 +18,7 @@ from linker.crosslingual.scoring.products import DenseProduct
 from linker.crosslingual.task import Task, encode_both
 
 NEAREST = 16  # target passages that a source passage votes for
-PROPOSED = 25  # candidate pages from votes, and as many from pooled vectors
+PROPOSED = 25  # number of candidate pages from votes; the pooled vectors yield as many
 SHARPNESS = 8  # a passage's vote is its margin, raised to this power
 PARTS = ("max", "mean", "align")
 # powers of a margin, so that close passages count most (chosen on training pages)
@@ -56,7 +56,7 @@ def propose(task: Task, source: PassageVectors, target: PassageVectors) -> tuple
 def by_votes(
     near: Neighbours, source: PassageVectors, target: PassageVectors, *ids: tuple[str, ...]
 ) -> Candidates:
-    """Return the pages with the most votes for each page: the sums of its passages' margins, to the eighth power.
+    """Return the pages with the most votes for each page: sums over its passages of their margins to the eighth power.
 
     `near` holds the nearest passages. A passage votes for a page once, with its greatest margin there. `ids`: those
     of the source and the target pages, for ties.

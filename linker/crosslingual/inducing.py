@@ -47,9 +47,9 @@ def learn_dictionary(
             pairs, agreement = aligned_words(evidence, seed=seed, advance=meter.update)
     if not pairs:
         raise InputError(
-            f"{source}, {target}: too few pages, or too little in common, to learn words from: of the held-out words "
-            f"that are spelt alike, {agreement:.0%} were found again, and {AGREEMENT:.0%} are needed; pass more pages, "
-            "or use a dictionary"
+            f"{source}, {target}: too few pages, or too little in common, to learn a dictionary: only {agreement:.0%} "
+            f"of the held-out words that are spelt alike were matched correctly, and {AGREEMENT:.0%} are needed; pass "
+            "more pages, or use a dictionary"
         )
     # `link` matches words that are spelt alike without a dictionary.
     new = sorted((foreign, word) for foreign, word in pairs if foreign != word)

@@ -176,7 +176,7 @@ class OrderedTask:
     target: Int64Array
 
     def in_input_order(self, result: LinkingResult) -> LinkingResult:
-        """Return the result with rows, targets, explanations and lists of pages in the order of input."""
+        """Return the result with rows, targets, explanations and lists of pages in input order."""
         candidates = result.candidates.place(len(self.source), self.source, self.target)
         place = dict(zip(self.task.source.ids, self.source.tolist(), strict=True))
         metadata = dict(result.metadata)

@@ -16,7 +16,7 @@ from linker.crosslingual.ranking.model import LinkModel
 from linker.crosslingual.sides import UNKNOWN
 from linker.crosslingual.task import LinkingResult, Task
 
-FEW = 100  # minimum pages; with fewer, scores are compared with too few others
+FEW = 100  # minimum number of pages; with fewer, scores are compared with too few others
 
 
 @dataclass(frozen=True, eq=False)

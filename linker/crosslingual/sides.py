@@ -27,7 +27,7 @@ from linker.crosslingual.pages.pages import (
 from linker.engine.engine import Engine
 from linker.scoring.pairs.words import CHARACTER_OR_WORD
 
-TEXTS, CHARACTERS = 500, 2000  # maximum texts examined per side, and maximum characters per text
+TEXTS, CHARACTERS = 500, 2000  # maximum numbers of texts examined per side, and of characters per text
 FREQUENT, KNOWN = 50, 500  # how many frequent words of one side are looked up in how many of the other
 SHARED = 0.25  # minimum result of `_shared` for two collections in one language
 ENOUGH = 500  # if both sides have at least this many words, a lower result shows that there are two languages

@@ -192,7 +192,7 @@ def _train(
 
 
 def _score(ranker: Ranker, pool: Pool, held: Float64Array | None = None) -> Lists:
-    """Return the lists of a pool, scored by a ranker; `held`: scores of rankers that were not trained on its texts."""
+    """Return the lists of a pool with the scores of a ranker, or with `held`, those of rankers not trained on it."""
     scores = ranker.scores(pool) if held is None else held
     finite = np.where(pool.valid, scores, 0)
     features = pool.features[:, :, [pool.names.index(name) for name in ranker.names]]

@@ -14,7 +14,7 @@ from indexes.errors import MissingExtraError, importing
 
 FILES = ("lee_background.cor", "lee.cor")
 SHARE = 0.355  # share of the stories in each of dev and test
-MIN_WORDS = 6  # minimum words in an opening sentence: earlier full stops mostly follow initials
+MIN_WORDS = 6  # minimum number of words in an opening sentence: earlier full stops usually follow initials
 _END = re.compile(r"[.!?][\"')\]]*\s+(?=[\"'(]*[A-Z0-9])")
 _ABBREVIATION = re.compile("mrs?|ms|dr|st|sen|gen|col|lt|rev|prof|no|jan|feb|aug|oct|nov")
 

@@ -29,7 +29,7 @@ class KeyInputs(nn.Module):
         self.weight = nn.Parameter(torch.zeros(len(NAMES), heads))
 
     def set_idf(self, found: Int64Array, documents: int) -> None:
-        """Set idf from the number of documents in which each token is `found`, [tokens], of `documents` in total."""
+        """Set idf from the number of documents in which each token is `found` [tokens], out of `documents` in total."""
         idf = lucene_idf(found, documents)
         self.idf.copy_(torch.from_numpy(idf / idf.max()))
 

@@ -13,7 +13,7 @@ from linker.base.errors import InputError
 from linker.base.files import read_regular
 from linker.encoders.model_folder import WEIGHTS
 
-MAX_GRAPH = 16 << 20  # maximum bytes of a graph's file, without the weights; 64 layers take 7 MiB
+MAX_GRAPH = 16 << 20  # maximum size in bytes of a graph's file, without the weights; 64 layers take 7 MiB
 MAX_NODES = 1 << 17
 # Operators that `linker export` writes, and similar ones that another PyTorch release may choose: each takes time and
 # memory proportional to its inputs and output.

@@ -46,7 +46,7 @@ def export(folder: Path) -> Path:
     encoder = load(folder)
     if isinstance(encoder.module, Gru):
         raise InputError(
-            f"{folder} is a model of kind {encoder.kind}: recurrent layers are not exported; it runs with PyTorch"
+            f"{folder} is a {encoder.kind} model: recurrent layers cannot be exported; run it with PyTorch"
         )
     if isinstance(encoder.module, StarTransformer):
         _make_traceable(encoder.module)

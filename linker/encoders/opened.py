@@ -23,7 +23,7 @@ from linker.encoders.loading import load_encoder, load_own
 from linker.encoders.model_folder import GRAPH
 from linker.encoders.onnx_checks import read_graph
 
-BESIDE = "../"  # prefix of the name of a model next to its index
+BESIDE = "../"  # prefix of a model's name if its folder is next to the index
 
 
 def name_for(directory: Path, encoder: str) -> str:

@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 
 
 class _WithoutValues(TorchFunctionMode):
-    """Skips the initialisation of weights, which have no values on the device "meta"; this saves seconds of imports."""
+    """Skips the initialisation of weights, which have no values on the device "meta": it would import for seconds."""
 
     FILLS = frozenset({"normal_", "uniform_", "trunc_normal_", "fill_", "zero_"})
 

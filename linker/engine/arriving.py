@@ -72,7 +72,7 @@ class Arriving:
         self._following = 1
 
     def text(self, id_: str) -> str | None:
-        """Return the text of a document, None if there is none with this id."""
+        """Return the text of a document, or None if no document has this id."""
         return self._texts[self._position[id_]] if id_ in self._position else None
 
     def start(self, groups: Groups) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from linker.engine.lexicons import QueryLexicon
 
 BATCH = 256
-WAIT = 30.0  # maximum seconds that a change waits for another writer
+WAIT = 30.0  # maximum number of seconds that a change waits for another writer
 
 
 class Changing(Following):

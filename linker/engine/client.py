@@ -19,7 +19,7 @@ from linker.base.errors import InputError
 
 TOKEN = "LINKER_TOKEN"  # environment variable with the token
 TIMEOUT = 120.0  # seconds to wait for an answer
-MOST_TEXTS, MOST_HITS = 256, 50_000  # maximum texts, and hits, per request
+MOST_TEXTS, MOST_HITS = 256, 50_000  # maximum number of texts, and hits, per request
 PREFIX = "http://"
 
 

@@ -47,7 +47,7 @@ class Engine(Changing):
         return isinstance(id_, str) and bool(self.collection.present([id_]))
 
     def document(self, id_: str) -> Document:
-        """Return the document with this id. Raises UnknownIdError if there is none."""
+        """Return the document with this id. Raises UnknownIdError if no document has it."""
         return self.collection.document(id_)
 
     def documents(self, where: Filter | Where | None = None, after: str = "") -> Iterator[Document]:

@@ -24,12 +24,12 @@ from indexes.text.vocabulary import term_hash
 if TYPE_CHECKING:
     from indexes.anywhere import AnyCollection
 
-RAREST = 24  # maximum words of a query for near-duplicates
-MARKED = 12  # maximum terms marked and listed, so that the weightiest stand out
+RAREST = 24  # maximum number of words of a query for near-duplicates
+MARKED = 12  # maximum number of terms marked and listed, so that the weightiest stand out
 # Chosen on development sets by `benchmarks.passages`: how much the words of a neighbouring sentence count, and how much
 # a sentence's length lowers its weight, both from 0 to 1.
 AROUND, BY_LENGTH = 0.5, 0.15
-LONGEST = 400  # maximum characters of a passage
+LONGEST = 400  # maximum number of characters in a passage
 
 Span = tuple[int, int]
 Place = tuple[int, int, frozenset[str]]

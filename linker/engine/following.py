@@ -21,7 +21,7 @@ from linker.encoders.opened import OwnEncoder
 from linker.engine import sharding
 from linker.engine.snapshot import Snapshot
 
-KEPT = 0.25  # minimum seconds for which a replaced generation is kept, so that running searches can finish
+KEPT = 0.25  # how many seconds at least a replaced generation is kept, so that running searches can finish
 
 
 class Following:

@@ -23,7 +23,7 @@ from linker.scoring.groups.last_grouping import LastGrouping
 from linker.scoring.groups.stories import Stories
 from linker.scoring.probability.promise import Promise
 
-TITLE, WORDS = 100, 8  # maximum characters of a group's title, maximum number of its words
+TITLE, WORDS = 100, 8  # maximum length in characters of a group's title, and maximum number of its words
 
 
 @dataclass(frozen=True, slots=True)

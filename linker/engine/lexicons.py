@@ -28,10 +28,10 @@ from linker.scoring.pairs.words import CHARACTER_OR_WORD
 
 FORMAT = "linker-lexicon-1"
 MOST_BYTES, MOST_WORDS = 64 << 20, 1_000_000
-# Minimum length of the prefix that an unknown term shares with a known one: in letters, and as a share of the former.
+# Minimum length of the prefix shared by an unknown term and a known one: in letters, and as a share of the unknown one.
 BEGINNING, SHARED = 5, 0.6
 SURE = 5.0  # minimum log odds at which a language counts as certain: about 150 to 1
-LONGEST_NOTE = 200  # maximum characters of a translation shown in an answer
+LONGEST_NOTE = 200  # maximum number of characters of a translation to show in an answer
 VALUES = record(
     {
         "format": one_of((FORMAT,)),
@@ -89,7 +89,7 @@ class QueryLexicon:
 
     @cached_property
     def _of_piece(self) -> Callable[[str], str]:
-        """Cached translation of a token: the token itself if it has no translation, empty for a stop word."""
+        """The cached translation of a token: the token itself if it has no translation, or nothing for a stop word."""
 
         @lru_cache(MOST_WORDS)
         def translated(piece: str) -> str:

@@ -22,7 +22,7 @@ from linker.engine.options import SearchOptions
 from linker.engine.snapshot import Snapshot
 from linker.engine.torch_scan import gpu_scan
 
-FOLLOW = 5.0  # minimum seconds between two lookups of a remote index's name
+FOLLOW = 5.0  # minimum number of seconds between two lookups of a remote index's name
 Stamps = Mapping[Path, Stamp | None]
 
 

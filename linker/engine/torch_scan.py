@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 DRIVERS = (Path("/proc/driver/nvidia/version"), Path("/dev/nvidiactl"))
 BLOCK, QUERIES = 1 << 16, 1024  # rows and queries multiplied at once
-HELD, SCORED = 1 << 23, 1 << 17  # maximum candidates kept unscored, and scored at once
+HELD, SCORED = 1 << 23, 1 << 17  # maximum number of candidates kept unscored, and scored at once
 HALF, SINGLE = 2.0**-11, 2.0**-22  # relative rounding errors: per value, per step of a sum on tensor cores
 REDUCTION = threading.Lock()
 # Settings of torch, either of which would break the bound if it were on.

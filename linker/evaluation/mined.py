@@ -23,7 +23,7 @@ Link = tuple[str, float]  # a target and the link's score
 
 @dataclass(frozen=True, eq=False)
 class MinedLinks:
-    """Each page's contribution to the `counts`, int64 [n, 3], of correct, predicted and gold links.
+    """Each page's contribution to the numbers of correct, predicted and gold links (`counts`, int64 [n, 3]).
 
     `pages`: pages with a gold link, then other pages of the run. `threshold`: the minimum score of a predicted link;
     `unjudged`: the number of predicted links of pages without a gold link.

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from linker.engine.engine import Engine
     from linker.review.interface import Seed
 
-DEPTH, LEAST = 10_000, 200  # maximum hits examined per seed, with few seeds and with very many
-TOTAL = 200_000  # maximum hits of all seeds together, unless that is less than LEAST each
+DEPTH, LEAST = 10_000, 200  # maximum number of hits examined per seed, with few seeds and with very many
+TOTAL = 200_000  # maximum number of hits of all seeds together, unless that is less than LEAST each
 BATCH = 16  # seeds per search
 
 

@@ -23,9 +23,9 @@ from linker.review.schema import DamageError
 MAGIC = b"SQLite format 3\0"
 JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 NEW_SIZES = {4096, 8192}  # bytes of a file whose first pages SQLite has just created
-WAIT = 30.0  # maximum seconds to wait for another process's write
+WAIT = 30.0  # maximum number of seconds to wait for another process's write
 PAUSE = 0.02  # seconds between retries of statements for which SQLite does not wait
-LONGEST = 60.0  # maximum seconds of a transaction, including waits
+LONGEST = 60.0  # maximum duration of a transaction in seconds, including waits
 RESTORE = "restore a copy of it, or save what is left with: sqlite3 FILE .recover"
 DEFENSIVE = 1010  # SQLITE_DBCONFIG_DEFENSIVE
 # Files that this process has open, by `_place`. Closing any descriptor of such a file drops all of SQLite's locks on it

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Kind = Literal["choice", "number", "date", "text", "undated"]
 SAMPLE = 2000  # documents examined, spread evenly over the index
 CHOICES = 30  # maximum distinct values of a field offered as a list
-MOST = 12  # maximum fields offered
+MOST = 12  # maximum number of fields offered
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,7 +197,7 @@ class Ledger:
     def _append(
         self, connection: sqlite3.Connection, judgements: Sequence[tuple[int | None, Judgement]]
     ) -> None:
-        """Write entries, each with the number that it undoes, and read them back: only stored ones are reported."""
+        """Write entries, each with the number of the one that it undoes, and read them back: all must be stored."""
         known, before = self._entries(connection)
         number = first = known[-1].number if known else 0
         rows: list[Row] = []

@@ -118,7 +118,7 @@ def clear(folder: Path) -> None:
 def _locked(folder: Path) -> Iterator[int]:
     """Yield the descriptor of a marked folder, locked exclusively by this process."""
     if folder.is_symlink() or not is_marked(folder):
-        raise InputError(f"{folder} does not bear linker's mark, so nothing was deleted: delete it yourself")
+        raise InputError(f"{folder} lacks linker's mark, so nothing was deleted: delete it yourself")
     top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         lock = os.open(LOCK, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=top)

@@ -32,7 +32,7 @@ from linker.review.ownership import ABOUT, INDEX, UNFINISHED, UPLOADS
 
 LEDGER, MAP, MATCHES = "review.sqlite", "map.bin", "matches.json"
 GROUPS, GROUPS_LEDGER = "groups.json", "groups.sqlite"
-MAX_NAME = 80  # maximum characters of a review's name
+MAX_NAME = 80  # maximum length in characters of a review's name
 _KEY = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 
@@ -93,7 +93,7 @@ class Project:
         if self.folder is None:
             raise InputError(
                 f"{self.index} was opened as an index, without a review's folder: "
-                "name a folder to `linker serve`, and make a review there"
+                "pass a folder to `linker serve`, and create a review there"
             )
         return self.folder
 

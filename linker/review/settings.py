@@ -25,7 +25,8 @@ SEEDS, DOCUMENTS, CHARACTERS = 40, 1000, 3000  # at most this many are examined;
 TOP = 0.01  # share of the documents that count as a seed's nearest, at most ten
 SHARED = 0.045  # minimum mean overlap of the nearest documents of two seeds in a topic; 0.01 by chance
 OFTEN = 0.1  # a word in more than this share of the documents is not informative
-# A word of one story is in this share of the seeds, and is this many times as frequent there as in the documents.
+# A word shows that all seeds are about one story if it is in at least this share of them, and at least this many times
+# as frequent as in the documents.
 COMMON, TIMES = 0.5, 2
 WORD = re.compile(r"[^\W\d_]{4,}")
 ADDRESS = re.compile(r"(?:https?://|www\.|\w+\.\w+\.?\w*/)\S+")

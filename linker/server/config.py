@@ -77,7 +77,7 @@ class ServeConfig:
 
     @property
     def folder(self) -> Path | None:
-        """The folder in which indexes can be made; None if indexes or a review's folder are served."""
+        """The folder in which indexes can be created; None if the server serves indexes or a review's folder."""
         if len(self.directories) != 1 or is_index(self.directories[0]):
             return None
         return None if Workspace(self.directories[0]).single else self.directories[0]
@@ -102,14 +102,14 @@ class ServeConfig:
 
 
 def has_page(directories: Sequence[Path]) -> bool:
-    """Return whether the page is served as well as the API: for a single directory that is not a folder of indexes."""
+    """Return whether the page is served along with the API: for one directory, unless it is a folder of indexes."""
     return len(directories) == 1 and (
         is_index(directories[0]) or all(p.folder is not None for p in Workspace(directories[0]).projects)
     )
 
 
 def _check_access(host: str, token_file: Path | None, proxy_header: str) -> None:
-    """Raise InputError if a server on `host` would be open to a network, or two ways sign people in."""
+    """Raise InputError if a server on `host` would be open to a network, or if two sign-in methods are configured."""
     if not is_loopback(host) and token_file is None and not proxy_header:
         raise InputError(
             f"--host {host} would open the page to everyone who can reach this machine: add --token-file FILE, "

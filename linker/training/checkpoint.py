@@ -57,8 +57,8 @@ def load_checkpoint(path: Path, module: nn.Module, optimizer: Optimizer, setting
         raise InputError(f"{path} is damaged: {e}; train again without `resume`") from None
     if header.get("setting") != setting:
         raise InputError(
-            f"{path} was written with other data or settings: give the same ones to continue, or train "
-            f"again without `resume` ({_difference(header.get('setting', ''), setting)})"
+            f"{path} was written with different data or settings: use those to continue, or train again "
+            f"without `resume` ({_difference(header.get('setting', ''), setting)})"
         )
     try:
         module.load_state_dict(with_prefix(tensors, "model."))

@@ -116,7 +116,7 @@ class TrainingConfig:
     # Number of documents per step that must also be found from a window of their own text (inverse cloze task).
     cloze: int = 0
     cloze_window: int = 40  # tokens of such a window, at most half of the document
-    mean_epochs: int = 0  # epochs that first train the word vectors alone, as a plain mean, within seconds
+    mean_epochs: int = 0  # first epochs, which train only the word vectors, as a plain mean, in seconds
     held_back: float = 0.0  # share of the links that only the star's key inputs and α see at first
     teacher: str | None = None  # an encoder by name or path, whose cosines are a second target (distillation)
     teacher_weight: float = 1.0

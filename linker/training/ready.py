@@ -37,7 +37,7 @@ def find(config: Path, overrides: Sequence[str]) -> Path:
     try:
         text_of(str(config))
     except ConfigError as e:
-        raise ConfigError(f"cannot read {config}: no such file, and {e}") from None
+        raise ConfigError(f"cannot read {config}: the file does not exist; {e}") from None
     keys = {text.partition("=")[0].strip() for text in overrides}
     missing = [f"--set {key}=PATH" for key in PATHS if not keys & {key, "data"}]
     missing += ["--out MODEL"] if not keys & {"output.path", "output"} else []

@@ -56,7 +56,7 @@ class Teacher:
 
 
 def ask(name: str, pairs: Pairs, folder: Path) -> Teacher:
-    """Return the vectors of all linked texts and documents by the encoder `name`, saving them in `folder` as it goes.
+    """Encode all linked texts and documents with the encoder `name`, saving the vectors in `folder` as they come.
 
     Documents include hard negatives of linked texts. Raises InputError if there is no such encoder,
     MissingExtraError if it needs an extra.

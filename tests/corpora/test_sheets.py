@@ -346,7 +346,7 @@ def test_a_field_that_has_the_name_of_a_role_is_not_lost(write: Write) -> None:
 
 
 def test_mistakes_of_a_mapping_and_of_a_preview(tmp_path: Path, write: Write) -> None:
-    with pytest.raises(InputError, match="no column is named for the text"):
+    with pytest.raises(InputError, match="no column was chosen for the text"):
         columns_of({"a": "id"})
     with pytest.raises(InputError, match="the same role"):
         columns_of({"a": "text", "b": "text"})

@@ -132,7 +132,7 @@ def test_a_damaged_segment_is_not_merged(directory: Path) -> None:
     opened = Collection.open(directory)
     path = directory / "segments" / opened.manifest.segments[1].name / "documents.jsonl"
     path.write_bytes(path.read_bytes().replace(b"rain", b"rein"))
-    with pytest.raises(DamagedError, match=r"documents\.jsonl: content differs"):
+    with pytest.raises(DamagedError, match=r"documents\.jsonl: content does not match"):
         merging.merge(lambda: opened, lambda _: None)
     assert manifests.load(directory) == opened.manifest
 

@@ -350,7 +350,7 @@ def test_what_has_no_seed_or_no_such_reviewer_is_error_that_says_how(tmp_path: P
     with pytest.raises(InputError, match=r"'anna' has judged nothing in .*: reviewers are 'ana', 'ben'"):
         export(ledger, None, tmp_path / "x.csv", reviewer="anna")
     (tmp_path / "x.csv").write_text("id,verdict\nd1,yes\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"x\.csv does not say for which seed .*: name the seed with `seed`"):
+    with pytest.raises(InputError, match=r"x\.csv does not say which seed .*: name the seed with `seed`"):
         import_judgements(tmp_path / "x.csv", ledger)
     records = ("ID  - a\nN1  - ASReview_relevant", "ID  - b\nN1  - ASReview_not_seen")
     text = "".join(f"TY  - GEN\n{record}\nER  - \n" for record in records)

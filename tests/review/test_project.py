@@ -160,7 +160,7 @@ def test_sources_of_a_web_application_are_no_review(tmp_path: Path, lock: bytes 
         (app / "lock").write_bytes(lock)
     before = content(app)
     assert Workspace(tmp_path).projects == []
-    with pytest.raises(InputError, match="does not bear linker's mark, so nothing was deleted"):
+    with pytest.raises(InputError, match="lacks linker's mark, so nothing was deleted"):
         Project("floods", "Floods", app / "index", app / "review.sqlite", app).delete()
     assert content(app) == before
 
@@ -184,7 +184,7 @@ def test_a_ledger_alone_is_a_review_that_is_never_deleted(tmp_path: Path) -> Non
     Ledger(tmp_path / "news" / "review.sqlite").close()
     (project,) = Workspace(tmp_path).projects
     project.adopt()
-    with pytest.raises(InputError, match="does not bear linker's mark"):
+    with pytest.raises(InputError, match="lacks linker's mark"):
         project.delete()
     assert project.ledger.exists()
 

@@ -90,7 +90,7 @@ def test_the_page_shows_tables_as_the_command_does() -> None:
         "",
         "Why they differ: fewer links.",
         "",
-        "Recorded earlier (Z80, commit abc): AST.",
+        "These rows were recorded earlier (Z80, commit abc): “AST”.",
         "",
     ]
 

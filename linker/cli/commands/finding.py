@@ -118,7 +118,7 @@ def _review(engine: Engine, ledger: Ledger, seeds: list[Seed], settings: Mapping
     """Return the review of a ledger with these seeds and settings. Raises InputError if it has other seeds."""
     earlier = {s.id for s in ledger.seeds}
     if earlier and earlier.isdisjoint(s.id for s in seeds):
-        raise InputError(f"{ledger.path} is the review of other seeds: name another file with `ledger`")
+        raise InputError(f"{ledger.path} is a review of different seeds: name another file with `ledger`")
     Settings.of({**ledger.settings, **settings})
     for key, value in settings.items():
         ledger.set(key, value)

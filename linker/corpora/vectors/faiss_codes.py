@@ -14,8 +14,8 @@ from indexes.vectors.faiss_checks import File, WrongError, require
 
 Codes = npt.NDArray[np.uint8]
 BLOCK = 1 << 20  # numbers decoded at a time
-MOST_BITS = 16  # maximum bits of a product quantiser's code
-MOST_GROWTH = 1 << 10  # maximum bytes of decoded vectors per byte of the file
+MOST_BITS = 16  # maximum number of bits in a product quantiser's code
+MOST_GROWTH = 1 << 10  # maximum number of bytes of decoded vectors per byte of the file
 ROUNDING = 1e-3  # maximum deviation of a rotation's rows from orthonormal ones
 
 

@@ -19,7 +19,7 @@ from linker.base.errors import InputError
 from linker.base.files import map_bytes, nonempty_lines, npy_array, path_text
 from linker.corpora.vectors import faiss_reading
 
-SHOWN = 5  # maximum ids named in a message
+SHOWN = 5  # maximum number of ids named in a message
 CHECKED = 1 << 22  # numbers checked at a time
 NPY = b"\x93NUMPY"
 

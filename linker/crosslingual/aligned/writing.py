@@ -26,7 +26,7 @@ SEGMENT = {"sentence": "sentence", "line": "paragraph"}
 
 @dataclass
 class PassageCounts:
-    """Counts: aligned pages; passages written, below the minimum score, and skipped on the source and target pages."""
+    """Numbers of aligned pages, of passages written or below the minimum score, and of those skipped per language."""
 
     pages: int = 0
     passages: int = 0

@@ -19,7 +19,7 @@ from indexes.arrays import normalised
 from indexes.dtypes import Float32Array, Int64Array
 
 SIZE = 200  # dimensions of a vector
-RAREST = 5  # minimum passages that contain a word; rarer words get no vector
+RAREST = 5  # minimum number of passages that contain a word; rarer words get no vector
 MOST = 6000  # words per language, the most frequent ones
 NEAREST = 10  # neighbours in CSLS
 KEEP = (0.1, 0.2, 0.4, 0.8, 1.0)  # shares of the similarities that are kept, one after the other

@@ -1,4 +1,4 @@
-"""A lexicon induced from linked pages: words that co-occur across links more often than shuffled links explain.
+"""A lexicon induced from linked pages: words that co-occur across links more often than if the links were shuffled.
 
 For each pair of words, the 2 × 2 table of linked pages gives G² = 2 Σ O ln(O/E) (Dunning 1993). Competitive linking
 (Melamed 2000) keeps the strongest pairs, a few per word. The threshold is the lowest G² above which shuffled links
@@ -15,9 +15,9 @@ from scipy.special import gammaln
 
 from indexes.dtypes import Float64Array, Int64Array
 
-MIN_TOGETHER = 3  # minimum linked pages with both words
+MIN_TOGETHER = 3  # minimum number of linked pages with both words
 MAX_SHARE = 0.5  # words on a larger share of the linked pages are ignored
-MAX_LINKS = 3  # maximum translations per word, in either direction
+MAX_LINKS = 3  # maximum number of translations per word, in either direction
 FALSE_SHARE = 0.1  # maximum share of false pairs among those kept, estimated from shuffled links
 BLOCK = 512  # source words counted at a time
 LEAST = 8.0  # G² of the weakest pairs that are counted

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 PAGES = 200  # pages per language from which the words are taken
 PAIRS = 5000  # dictionary pairs that are looked up
-FEWEST = 3  # minimum pairs that match reversed, for a dictionary to be reversed
+FEWEST = 3  # a dictionary is reversed only if at least this many pairs match in reverse
 TIMES = 2  # a dictionary is reversed if this ratio of pairs (reversed : as given) is exceeded
 # In real dictionaries, at most one in fifty of the matching pairs matches only in the other direction.
 MIXED, LEAST = 0.2, 10  # minimum share and number of pairs in each direction of a mixed dictionary
@@ -91,6 +91,6 @@ def _words(pages: Pages) -> set[str]:
 
 
 def _sample(items: Sequence[T], most: int) -> list[T]:
-    """Return up to `most` random items, always the same: evenly spaced items may all be of one kind."""
+    """Return up to `most` items, drawn with a fixed seed: evenly spaced items could all be of one kind."""
     chosen = random.Random(0).sample(range(len(items)), min(most, len(items)))
     return [items[i] for i in sorted(chosen)]

@@ -72,7 +72,7 @@ def is_source(where: Path, source: Side, target: Side) -> bool:
     found = [where.resolve() == side.path.resolve() for side in (source, target)]
     if not any(found):
         raise InputError(
-            f"{where} is an index, but neither of the two that are linked: name one of them, or a folder"
+            f"{where} is an index, but not one of the two being linked: name one of those, or a folder"
         )
     if same_language(source, target):
         raise InputError(

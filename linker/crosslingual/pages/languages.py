@@ -48,7 +48,7 @@ class Language:
         return replace(self, known=known)
 
     def fold(self, text: str) -> str:
-        """Return the text in NFKC and lower case; Chinese becomes simplified, or raises MissingExtraError."""
+        """Return the text in NFKC and lower case, and Chinese in simplified characters. Raises MissingExtraError."""
         text = unicodedata.normalize("NFKC", text)
         if self.code in ("tr", "az"):
             text = text.translate(TURKISH)
@@ -75,7 +75,7 @@ class Language:
         return (known for i, words in starts for known in words if word.startswith(known, i))
 
     def headwords(self, text: str) -> list[str]:
-        """Return the forms that a dictionary's headword takes on pages; none if it is more than one word.
+        """Return the forms that a dictionary's headword takes on pages, or none if it consists of several words.
 
         A Chinese headword has up to two: its simplified characters, and the mainland term for a Taiwanese one. Raises
         the same errors as `fold`.

@@ -173,7 +173,7 @@ class Pages:
 def read_documents(
     path: Path, columns: Columns | None = None
 ) -> tuple[dict[str, Document], tuple[BadLine, ...]]:
-    """Read documents by id, as `read_corpus` does, and the unreadable records. Raises InputError."""
+    """Return the documents of a corpus by id, and the records that could not be read. Raises InputError."""
     documents: dict[str, Document] = {}
     skipped: list[BadLine] = []
     for record in read_corpus(path, columns):

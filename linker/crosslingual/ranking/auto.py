@@ -26,7 +26,7 @@ NOTHING = np.empty((0, 2), np.int64)
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The candidates of n unlinked pages, what was learned from links, and the fitted models with the probabilities.
+    """The candidates of n unlinked pages, what links have taught, and the fitted models with their probabilities.
 
     `extra` int64 [e, 2]: links added by self-training; `recall`: the share of known links whose target is among the
     candidates, out of fold.

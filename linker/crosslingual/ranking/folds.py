@@ -38,5 +38,5 @@ def divisions_of(links: Int64Array) -> int:
 def held_out(
     links: Int64Array, source: Pages, folds: int, seed: int = 0, divisions: int = 1
 ) -> list[Int64Array]:
-    """Return the rows of `links` (int64 [l, 2]) in each fold of each of the `divisions`, as `folds_of` does."""
+    """Return the rows of `links` (int64 [l, 2]) in each fold of each of the `divisions`, split by `folds_of`."""
     return [fold for d in range(divisions) for fold in folds_of(links, source, folds, seed, d)]

@@ -15,7 +15,7 @@ from linker.crosslingual.ranking.folds import FOLDS, divisions_of, held_out
 from linker.crosslingual.ranking.interface import Learned
 from linker.scoring.ranking.lists import CandidateLists, Fold
 
-# Minimum pairs of pages at which the folds share the retrieval of competitors, the slowest step.
+# Minimum number of pairs of pages at which the folds share the retrieval of competitors, the slowest step.
 ONCE = 1 << 27
 
 

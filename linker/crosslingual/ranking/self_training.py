@@ -13,7 +13,7 @@ from linker.scoring.ranking.fitting import FEWEST
 from linker.scoring.ranking.lists import CandidateLists
 
 SURE = 0.7  # minimum probability of a link used in self-training; learning words tolerates a few wrong links
-ROUNDS = 3  # maximum rounds of self-training
+ROUNDS = 3  # maximum number of rounds of self-training
 ERRORS = 2.0  # standard errors by which retrieval must improve
 LEARNED = "lsi.z"  # a score learned only from links
 

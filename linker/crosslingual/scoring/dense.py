@@ -19,7 +19,7 @@ from linker.encoders.interface import Encoder
 CHUNK = 1000  # Latin letters, about 250 tokens
 WIDE = 4  # letters that a Chinese, Japanese or Korean character counts as
 GROUP = 64  # pages encoded at a time
-EXACT = 3000  # maximum linked pages whose full Gram matrix is decomposed
+EXACT = 3000  # maximum number of linked pages whose full Gram matrix is decomposed
 
 
 def encode_pages(
@@ -43,7 +43,7 @@ def chunks(text: str, size: int = CHUNK) -> list[str]:
 
 
 def pack(pieces: Iterable[str], longest: int, shortest: float = math.inf) -> list[str]:
-    """Join pieces by spaces, up to `longest` letters; a text of more than `shortest` letters is complete."""
+    """Join pieces with spaces into texts of up to `longest` letters; a text is complete beyond `shortest` letters."""
     completed: list[str] = []
     current: list[str] = []
     used = 0

@@ -17,7 +17,7 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 def names_in(text: str) -> list[str]:
-    """Return a text's capitalised words, romanised; of a text in another script than Latin, also all ASCII words.
+    """Return a text's capitalised words, romanised; if the text is in a script other than Latin, also all ASCII words.
 
     It is a cheap substitute for a named-entity recogniser and needs no model; in German, it returns every noun.
     """

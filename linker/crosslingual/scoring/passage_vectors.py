@@ -16,7 +16,7 @@ from linker.encoders.interface import Encoder
 
 LONGEST, SHORTEST = 300, 100  # Latin letters: longer lines are split, shorter ones joined
 BATCH = 1024  # passages encoded at a time
-MOST = max(a for a, _ in MOVES)  # maximum passages of one page in a bead
+MOST = max(a for a, _ in MOVES)  # maximum number of passages of one page in a bead
 
 
 @dataclass(frozen=True, eq=False)

@@ -84,7 +84,7 @@ def passages_of(texts: Sequence[str], split: Callable[[str], list[str]], terms: 
 def _cut(
     split: Callable[[str], list[str]], position: Mapping[str, int], texts: Sequence[str]
 ) -> tuple[Int32Array, Int32Array, Int32Array]:
-    """Return the columns of all passages of some texts, their number per passage, and the passages per text."""
+    """Return the columns of all passages, the number of columns per passage, and the number of passages per text."""
     columns: list[int] = []
     lengths, passages = [], []
     for text in texts:

@@ -19,7 +19,7 @@ from indexes.dtypes import Float32Array
 from linker.crosslingual.pages.chunks import in_order
 from linker.crosslingual.pages.pages import narrow
 
-MANY_ROWS = 10_000  # minimum rows worth a thread
+MANY_ROWS = 10_000  # minimum number of rows worth a thread
 PART = 1 << 22  # values at a time
 Floats = npt.NDArray[np.floating]
 

@@ -33,7 +33,7 @@ class PolylingualTopics:
         return int(self.words[0].shape[1])
 
     def fold_in(self, counts: sp.csr_array, language: int, rounds: int = 20) -> Float64Array:
-        """Return the mixtures of pages, float64 [n, k] (empty: the prior), by fixed words; `counts` [n, v_l]."""
+        """Return the topic mixtures of pages with `counts` [n, v_l], float64 [n, k]; the prior for an empty page."""
         phi, counts = self.words[language], counts.tocsr()
         out = np.empty((counts.shape[0], self.size))
         step = max(1, BLOCK // (self.size * max(1, int(np.diff(counts.indptr).max(initial=1)))))
@@ -139,7 +139,7 @@ class TopicTokens:
         return cls(pages, words, topics, by_word, by_word.sum(0))
 
     def sweep(self, by_page: Float64Array, alpha: float, beta: float, uniform: Float64Array) -> None:
-        """Redraw each token's topic, from the random numbers `uniform` float64 [t] in [0, 1); update counts.
+        """Redraw each token's topic and update the counts; `uniform`: random numbers from [0, 1), float64 [t].
 
         `by_page` float64 [n, k] counts the topics of pages over all languages.
         """
@@ -159,7 +159,7 @@ def sample_topics(
     rounds: int = 200,
     seed: int = 0,
 ) -> PolylingualTopics:
-    """Return `size` topics sampled from linked pages: `pages[l]` CSR counts [n, v_l], row i of all languages linked.
+    """Sample `size` topics from linked pages: `pages[l]` are CSR counts [n, v_l]; rows i of all languages are linked.
 
     Word probabilities are means over the second half of the `rounds` sweeps.
     """

@@ -15,7 +15,7 @@ from indexes.interface import Matrix
 from linker.encoders.interface import Encoder
 from linker.engine.scaleout.cluster import check_gpus, connection, failure, import_ray, load_checked, workers
 
-BLOCK = 1 << 10  # maximum bytes sent together; a larger batch is sent alone
+BLOCK = 1 << 10  # maximum number of bytes sent together; a larger batch is sent alone
 Texts = Callable[[], Iterator[Sequence[str]]]
 
 

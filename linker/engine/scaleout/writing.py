@@ -25,8 +25,8 @@ from linker.encoders.interface import Encoder
 from linker.engine.scaleout.cluster import check_gpus, connection, failure, import_ray, load_checked, workers
 
 PATIENCE = 60.0  # seconds without a finished batch after which the workers are counted again
-AHEAD = 2  # maximum batches in flight per worker
-RETRIES = 20  # maximum repetitions of a batch whose worker or machine has died
+AHEAD = 2  # maximum number of batches in flight per worker
+RETRIES = 20  # maximum number of repetitions of a batch whose worker or machine has died
 
 
 @dataclass(frozen=True, slots=True)

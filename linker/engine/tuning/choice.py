@@ -70,7 +70,7 @@ class Tuning:
         return table(rows, ("setting", *self.chosen.means), "; ".join([self.reason, *self.warnings]))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the tuning as values for JSON."""
+        """Return the choice and its evidence as JSON-serialisable values."""
         return {
             "chosen": self.chosen.to_json(),
             "default": self.default.to_json(),

@@ -18,7 +18,7 @@ from linker.evaluation.reading.sources import Frame, as_qrels, as_run
 Warn = Callable[[str], None]
 
 
-# A topic's documents: with their scores, as the Hits of a search, or as ids only, best first.
+# A topic's documents: a score for each, the Hits of a search, or only their ids, best first.
 Ranked: TypeAlias = Mapping[str, float] | Hits | Sequence[str]
 # Triples (topic, document, score), or objects with `query_id`, `doc_id` and `score`, such as ir_measures' ScoredDoc.
 Triples: TypeAlias = Iterable[tuple[Any, ...]]

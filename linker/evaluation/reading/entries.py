@@ -20,7 +20,7 @@ from linker.evaluation.reading.hashing import HashTable
 
 Value = TypeVar("Value", float, int)  # a run's score, a judgement's relevance
 _MIX = np.uint64(0xD6E8FEB86659FD93)
-_SHORT = 16  # maximum rows per topic for a pairwise comparison
+_SHORT = 16  # maximum number of rows per topic for a pairwise comparison
 _CHUNK = 1 << 15  # number of rows whose hash table fits in the processor's cache
 _none = np.empty(0, np.int64)
 
@@ -145,7 +145,7 @@ class Entries(Mapping[str, dict[str, Value]]):
         return distinct(rows)
 
     def _alike(self, step: int) -> Int64Array:
-        """Return the rows whose hash equals the hash of the row `step` later in the topic, and those later rows."""
+        """Return both rows of each pair of rows of a topic that are `step` rows apart and have the same hash."""
         rows = np.flatnonzero(self.hashes[step:] == self.hashes[:-step])
         rows = rows[self.topic[rows] == self.topic[rows + step]]
         return np.append(rows, rows + step)

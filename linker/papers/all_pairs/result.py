@@ -71,7 +71,7 @@ class PairEvaluation:
 
     @property
     def mrp(self) -> float:
-        """Mean of `precision_at` over its ranks; NaN if there are fewer pairs than a rank."""
+        """Mean of `precision_at` over its ranks; NaN if a rank exceeds the number of pairs."""
         return sum(self.precision_at.values()) / len(self.precision_at)
 
     def text(self) -> str:

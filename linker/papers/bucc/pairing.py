@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from linker.papers.bucc.raw_pages import name_of
 
 Pair = tuple[str, str]
-SHOWN = 10  # maximum ambiguous pairs listed
+SHOWN = 10  # maximum number of ambiguous pairs listed
 
 
 @dataclass(frozen=True, slots=True)

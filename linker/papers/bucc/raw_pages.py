@@ -19,7 +19,7 @@ from linker.papers.bucc.dumps import DumpCounts, Site, WikiPage, is_dump, read_d
 
 LINK_FIELDS = ("langlinks", "links")
 COLUMNS = ("ll_from", "ll_lang", "ll_title")
-LONGEST = 1 << 16  # maximum bytes of a row or of a statement's head; a title has at most 255
+LONGEST = 1 << 16  # maximum size in bytes of a row or of a statement's head; a title has at most 255
 _STRING = rb"(?:_binary\s+)?'([^'\\]*(?:(?:\\.|'')[^'\\]*)*)'"
 _ROW = re.compile(rb"\s*\(\s*(\d+)\s*,\s*" + _STRING + rb"\s*,\s*" + _STRING + rb"\s*\)\s*([,;])", re.DOTALL)
 _TABLE = re.compile(rb"CREATE TABLE[^(`]*`langlinks`\s*\((.*?)\)\s*ENGINE", re.DOTALL)
@@ -85,7 +85,7 @@ def described_by(
     """
     files, tables = _by_code("--dump", dumps), _by_code("--langlinks", langlinks)
     if dumps and (source or target):
-        raise InputError("give the pages once: SOURCE and TARGET, or --dump once for each language")
+        raise InputError("give the pages in one way only: SOURCE and TARGET, or one --dump for each language")
     codes = split_languages(languages) if languages else tuple(files)
     if dumps and set(files) != set(codes):
         raise InputError(f"--dump names {', '.join(files)}, but --languages {languages}: they have to agree")

@@ -184,7 +184,7 @@ def _values(evaluation: Evaluation) -> tuple[float, ...]:
 
 
 def _compared(qrels: Entries[int], results: Sequence[_Result], how: TableSettings) -> list[TableRow]:
-    """Return the rows of one language; each but the first has its differences from the first."""
+    """Return the rows of one language; every row but the first includes its differences from the first."""
     if len(results) < 2:
         return [result.row for result in results]
     first, *others = results

@@ -184,7 +184,7 @@ class _Walk:
             self._open[-1].text.append(content.lstrip(":") if part.title is None else content)
 
     def _is_hidden(self, title: str, has_label: bool) -> bool:
-        """Return whether a link shows nothing in the text: media, a category or a page in another language."""
+        """Return whether a link is invisible in the text, as links to media, categories and other languages are."""
         prefix, colon, rest = title.partition(":")
         if not colon or not prefix:
             return False

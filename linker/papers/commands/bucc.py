@@ -104,7 +104,7 @@ def dictionary(
         print_json({**asdict(result), "file": path_text(result.file)})
     note(
         f"{out}: {result.pairs:,} pairs of stems; of the held-out words that are spelt alike, "
-        f"{result.agreement:.0%} were found again"
+        f"{result.agreement:.0%} were matched correctly"
     )
 
 

@@ -60,7 +60,7 @@ def reproduce(
         raise typer.BadParameter(f"{out}: the suffix must name a format, one of {known}", param_hint="--out")
     folder = data or (Path(os.environ[DATA]) if os.environ.get(DATA) else None)
     if folder is None:
-        raise typer.BadParameter(f"name the folder of the data, or set {DATA}", param_hint="--data")
+        raise typer.BadParameter(f"name the data folder, or set {DATA}", param_hint="--data")
     cells = work or Path(f"reproduce-{paper}")
     note(f"{cells}: keeps every finished cell")
     tables = run(paper, folder, cells, 1 if quick else seeds, quick=quick, log=note)

@@ -16,7 +16,7 @@ from linker.scoring.pairs.data import filled_lines, json_object
 from linker.scoring.pairs.words import count_words, first_words
 
 SAME, UNRELATED = 1.0, 4.0
-LEAST = 10  # minimum words per article (Singh et al., 2022)
+LEAST = 10  # minimum number of words per article (Singh et al., 2022)
 HEADLINE = 15  # words that stand in for a missing title
 SCORES = ("overall", "score", "gold")
 
@@ -145,7 +145,7 @@ def _pair(line: str, where: str, number: int, graded: bool) -> NewsPair:
 
 
 def _side(fields: dict[str, Any], side: int, where: str) -> Article:
-    """Return one article of a pair; an empty text is left to `keep_long`, a missing one is an error."""
+    """Return one article of a pair. Raises InputError if it is missing; `keep_long` drops empty texts later."""
     names = ("text", "title", "lang", "date")
     values = {name: fields.get(f"{name}{side}") for name in names}
     if values["text"] is None and values["title"] is None:

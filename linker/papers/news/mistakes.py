@@ -15,7 +15,7 @@ from linker.papers.news.recognise import Recogniser
 from linker.scoring.pairs.words import count_words
 
 SERIOUS = 1.5  # minimum difference in points between the prediction and the human score
-SHOWN = 12  # maximum entities shown per article, the most frequent of each group
+SHOWN = 12  # maximum number of entities shown per article, the most frequent of each group
 
 
 @dataclass(frozen=True, slots=True)

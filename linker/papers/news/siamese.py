@@ -30,7 +30,7 @@ class SiameseConfig:
 
     backbone: str = "usem3"
     frozen: bool = True
-    max_length: int = 512  # tuned only: maximum tokens of a text
+    max_length: int = 512  # tuned only: maximum number of tokens per text
     # tuned only: number of upper layers trained; None: all layers and the embeddings
     layers: int | None = None
     epochs: int = 6

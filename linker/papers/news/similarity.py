@@ -189,7 +189,7 @@ def examples(
 def out_of_fold(
     pairs: Sequence[NewsPair], pseudo: Sequence[NewsPair], config: SimilarityConfig, fit: Trainer
 ) -> Columns:
-    """Return the encoder features, [n] each, of every pair from an encoder that was trained without it.
+    """Return the encoder features of all pairs, [n] each, from encoders trained without the pair in question.
 
     Pseudo-labelled pairs that contain an article of a fold are also left out of that fold's training data.
     """

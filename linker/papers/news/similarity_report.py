@@ -24,7 +24,7 @@ SHARED = ("shared entities", "shared words")  # columns of text, for human reade
 # the only column that decreases with similarity, from 4 (unrelated) to 1; all others increase
 SCORE = "score"
 MEANS = ("monolingual", "cross-language")
-FEWEST = 4  # minimum pairs of a language pair for a correlation
+FEWEST = 4  # a language pair needs at least this many pairs for a correlation
 
 
 @dataclass(frozen=True, slots=True)

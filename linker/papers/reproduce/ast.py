@@ -58,7 +58,7 @@ ACCEPTED, UNTIL = 0.7, (1, 3, 5)
 MEASURES = ("mAP", "AUC", "mRP", *(f"P@{r}" for r in RANKS))
 STUDY = ("links", "others", "precision", "recall", *(f"until {n}" for n in UNTIL))
 STUDY_TITLE = (
-    f"the same models: pairs with a cosine of {ACCEPTED} or more, and how many posts are read per article"
+    f"the same models: pairs with a cosine of at least {ACCEPTED}, and the number of posts read per article"
 )
 QUICK = ("training.epochs=1",)
 

@@ -20,7 +20,7 @@ from linker.scoring.pairs.data import filled_lines, json_object
 # Retrieval sets that stand in for the paper's data; ELSEWHERE: corpora that are not in their set's folder.
 NAMES = ("tweets2claims", "statements2articles", "descriptions")
 ELSEWHERE = {"descriptions": "linked-pages/masked/en.jsonl.gz"}
-# The maximum links per split of such a set, and tokens of a text if links are left out: training then takes minutes.
+# The maximum numbers of links per split, and of tokens per text if links are left out: training then takes minutes.
 KEPT = {"train": 1000, "dev": 200, "test": 1000}
 CUT = ("training.max_length=128", "encoder.max_length=128")
 FIELDS = ("url", "article", "text")
@@ -164,7 +164,7 @@ def _rows(path: Path) -> Iterator[tuple[str, str, str]]:
         fields = json_object(line, where)
         url, article, text = (fields.get(name) for name in FIELDS)
         if not all(isinstance(value, str) and value.strip() for value in (url, article, text)):
-            raise InputError(f"{where}: expected {', '.join(FIELDS)}, each a text that is not empty")
+            raise InputError(f"{where}: expected {', '.join(FIELDS)}, each a non-empty string")
         yield str(url), str(article), str(text)
 
 
@@ -177,7 +177,7 @@ def _split(rows: list[Row]) -> dict[str, list[Row]]:
 
 
 def _vectors(data: Path, documents: Path, queries: Path, work: Path) -> str:
-    """Return word vectors stored with the data: GloVe's text file, or others exported as such; else gensim's."""
+    """Return the word vectors stored with the data, as GloVe's text file or in its format, or else gensim's."""
     folders = (data, data.parent)
     for folder in folders:
         for path in sorted(folder.glob("glove*.txt*")):

@@ -71,7 +71,7 @@ def studies(data: Path, work: Path, quick: bool) -> list[Study]:
     kinds = sorted({pair.kind for pair in bench.test if pair.kind})
     tables = [(title, PEARSON), *([("the same systems, by language pair", kinds)] if len(kinds) > 1 else [])]
     gold = targets(bench.test).tolist()
-    worst = [("preset recommended: how far from people's scores, in points of 1 to 4", ERRORS)]
+    worst = [("preset recommended: mean error against people's scores, on their scale from 1 to 4", ERRORS)]
     return [
         Study("pairs", tables, bench.systems(), reasons, gold, stamp),
         Study("errors", worst, bench.kinds(), [UPWARDS], made_of=stamp),

@@ -15,7 +15,7 @@ from linker.review.exporting.writing import cells_to_csv, cells_to_xlsx
 from linker.review.interface import Judgement, Verdict
 from linker.review.rows.states import Decided
 
-LINE = 200  # maximum characters of a text that serves as a title
+LINE = 200  # maximum length in characters of a text that serves as a title
 ADDED = ("verdict", "match", "probability", "reviewer", "time", "note", "match id")
 # If a row has several verdicts, the first of these counts.
 STRENGTH: tuple[Verdict, ...] = ("relevant", "maybe", "not", "skip")

@@ -17,7 +17,7 @@ from linker.review.interface import Judgement, Seed
 # Spreadsheets interpret a cell that begins like this as a formula (OWASP, "CSV injection"), also with full-width signs.
 # A cell with apostrophes before such a beginning also gets one more, so that removing one restores the original.
 FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
-MAX_CELL = 32_767  # maximum UTF-16 units in a cell of XLSX
+MAX_CELL = 32_767  # maximum number of UTF-16 units in an XLSX cell
 CUT = " … [cut: a cell holds 32,767 characters]"
 # Characters that XML does not allow, or would change, are written _xHHHH_ (ECMA-376, part 1, 22.9.2.19), and so is an
 # underscore that begins such a sequence.
@@ -43,7 +43,7 @@ def unguarded(text: str) -> str:
 
 
 def escaped(text: str) -> tuple[str, bool]:
-    """Return the text for a cell of XLSX and whether it was truncated."""
+    """Return the text for an XLSX cell and whether it was truncated."""
     text = FORBIDDEN.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
     if len(text) * 2 <= MAX_CELL or len(units := text.encode("utf-16-le")) <= 2 * MAX_CELL:
         return text, False

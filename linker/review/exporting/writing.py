@@ -22,7 +22,7 @@ from linker.review.exporting.rows import Cell, Documents, ExportRow, escaped, gu
 from linker.review.interface import Judgement, Seed, Verdict
 from linker.review.ledger import Ledger
 
-MAX_ROWS = 1_048_575  # maximum rows of an XLSX sheet, not counting its header
+MAX_ROWS = 1_048_575  # maximum number of rows of an XLSX sheet, not counting its header
 MEASURED = 200  # number of rows from which the column widths are computed
 NARROW, WIDE = 8, 60  # column widths in characters
 EXACT = 10**15  # larger numbers are written as text in XLSX, which keeps 15 digits; post ids have 19
@@ -141,7 +141,7 @@ def write_pairs(rows: Sequence[ExportRow], path: Path) -> None:
 
 
 def check_suffix(path: Path) -> str:
-    """Return a path's suffix in lower case. Raises InputError, naming the known ones, if it is not a format."""
+    """Return a path's suffix in lower case. Raises InputError if no format has it, naming the suffixes that do."""
     suffix, known = path.suffix.lower(), [*WRITERS, *FOR_ASREVIEW, *FLOWS]
     if suffix not in known:
         raise InputError(
@@ -170,7 +170,8 @@ def _plain(cell: Cell) -> Cell:
 
 def _write_xlsx(job: _Job, file: IO[bytes], path: Path) -> int:
     if len(job.judgements) > MAX_ROWS:
-        raise InputError(f"{path}: XLSX has only {MAX_ROWS:,} rows, not {len(job.judgements):,}: write .csv")
+        rows = f"{len(job.judgements):,} rows, but XLSX allows only {MAX_ROWS:,}"
+        raise InputError(f"{path}: {rows}: write .csv instead")
     job.cut = cells_to_xlsx(table(job.rows, short=job.short), file, "judgements")
     return len(job.judgements)
 

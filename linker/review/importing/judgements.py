@@ -70,7 +70,7 @@ def choose(path: Path, records: Iterable[Found], label: str = "", seed: str = ""
                     clashes.setdefault(pair, number)
     choice = {name: next((n for n in names if n in columns), name) for name, names in NAMES.items()}
     if columns and not seed and choice["seed"] not in columns:
-        raise InputError(f"{path} does not say for which seed its judgements are: name the seed with `seed`")
+        raise InputError(f"{path} does not say which seed its judgements are for: name the seed with `seed`")
     return choice | {"verdict": _label(path, columns, clashes, label)}
 
 
@@ -87,8 +87,8 @@ def _label(path: Path, columns: Mapping[str, None], pairs: Mapping[tuple[str, st
     for (one, other), line in pairs.items():
         if one in present:
             raise InputError(
-                f"{path}:{line}: the columns {one!r} and {other!r} disagree: name the one with the verdicts "
-                f"with `label`, such as `label` {one}"
+                f"{path}:{line}: the columns {one!r} and {other!r} disagree: use `label` to say which one has the "
+                f"verdicts, such as `label` {one}"
             )
     if columns and not present:
         raise InputError(

@@ -72,7 +72,7 @@ class FeedbackOrder:
         self._labels: dict[int, Label] = {}  # by row, in the order of reading
         self._handed_out = np.ones(len(self._rows.ids), dtype=bool)
         self._handed_out[self._population.rows] = False
-        # number of reads that the current model was trained on, and number at which it is trained again
+        # the numbers of reads at which the current model was trained and the next one is due
         self._trained_on, self._due = 0, 0
         self._scores: Float32Array | None = None
         self._best: deque[int] = deque()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from linker.engine.foreign import Foreign
 
-CACHED = 20_000  # maximum documents whose vectors are cached
+CACHED = 20_000  # maximum number of documents whose vectors are cached
 FOLDS = 5  # folds of held-out judgements
 SAMPLE = 2048  # approximate number of vectors in a sample
 # scikit-learn's checks take as long as training a small model; here, numbers are finite and parameters valid.

@@ -21,7 +21,7 @@ from linker.review.stopping.bounds import least, most_left
 ALPHA = 0.05
 LEVELS = (0.99, 0.95, 0.9, 0.8)
 LEVEL = 0.95
-MOST_CHECKED = 60  # maximum rows per check, which takes at most half of the rows
+MOST_CHECKED = 60  # maximum number of rows per check, which takes at most half of the rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def offer(rows: Sequence[Row], matches: Matches, level: float = LEVEL, check: Ch
 
 
 def drawn(links: Sequence[tuple[Row, Match]], level: float, before: Check | None = None) -> Check | None:
-    """Return the check for these rows, or None if they are too few; equal arguments give the same draw."""
+    """Return the check for these rows, or None if there are too few; equal arguments give the same draw."""
     if len(links) < 2:
         return None
     number = before.number + 1 if before else 1

@@ -37,7 +37,7 @@ class Row:
 
     @property
     def state(self) -> State:
-        """Its state; if it was judged both to have a match and to have none, the later judgement counts."""
+        """Its state. If it was judged to have a match and also to have none, the later judgement counts."""
         if self.links:
             return "matched"
         return "none" if self.closed else "open"

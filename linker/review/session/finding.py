@@ -63,7 +63,7 @@ class FindReport:
 
     @property
     def what(self) -> str:
-        """The number of documents or, if every seed has links of its own, of pairs, seeds and documents."""
+        """How many documents there are; if every seed has links of its own, how many pairs, seeds and documents."""
         if not self.seeds:
             return f"{self.population}"
         return f"{self.population} pairs ({self.seeds} seeds, {self.documents} documents)"

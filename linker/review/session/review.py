@@ -275,7 +275,7 @@ class Review(Reading):
             )  # fmt: skip
 
     def languages(self) -> list[LanguageCount]:
-        """Return the counts of each language; none without an order that learns, or if the index has no lexicon."""
+        """Return the counts of each language; none if the order does not learn or the index has no lexicon."""
         with self._lock:
             if not isinstance(self._order, FeedbackOrder):
                 return []

@@ -71,7 +71,7 @@ class Tally:
         self.rule, self._pairs = rule, pairs
         self.verdicts: dict[Key, Verdict] = {}
         self.standing: dict[Key, Judgement] = {}  # counted judgements by key
-        self.reviewers: dict[Key, set[str]] = {}  # reviewers of each document read
+        self.reviewers: dict[Key, set[str]] = {}  # who has judged each document that was read
         self.counts = Counter[Verdict]()
         self.found_by_seed = Counter[str]()
         self.audited = 0  # documents read in audits

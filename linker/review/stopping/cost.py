@@ -56,7 +56,7 @@ def _price_sentence(prices: Sequence[tuple[float, int]], what: str, *, by_order:
 def outlook(
     population: int, target: float, *, alpha: float = 0.05, what: str = DOCUMENTS, by_order: bool = False
 ) -> Sentence:
-    """Return a sentence on the cost of certainty before reading begins, for several numbers of relevant documents.
+    """Return a sentence that says, before reading begins, what certainty will cost for several numbers of finds.
 
     by_order: the cost of the certificate by order (see `OrderCertificate`) instead.
     """

@@ -10,11 +10,11 @@ from math import lgamma
 from linker.review.stopping.bounds import least
 
 FIRST = 0.75  # share of the stake bet on no find in any audit
-AGAIN = 1 / 6  # factor by which each find in an audit lowers the stake on no further find
+AGAIN = 1 / 6  # each find in an audit multiplies the stake on "no further find" by this factor
 KEPT = 0.1  # minimum share of its stake that a bet keeps if a control is relevant
 # the front's share of the unread documents, and its assumed share of the relevant documents left
 FRONT, HALF = 0.05, 0.5
-BLOCK = 25  # audited documents from anywhere, then as many from the front
+BLOCK = 25  # number of audited documents drawn from anywhere, and then from the front
 # the other bets, by the share of its stake that each keeps after a relevant document
 HEDGE = (0.25, 0.5, 0.75, 0.9)
 SHARE = (1 - FIRST / (1 - AGAIN)) / len(HEDGE)  # share of the whole stake on each of the other bets
@@ -92,7 +92,10 @@ class Bets:
     def take(
         self, unread: int, found: int, *, relevant: bool, audit: bool = True, front: bool = False
     ) -> None:
-        """Process a random read; `unread`, `found`: numbers of documents before it; `front`: drawn from the front."""
+        """Process a random read, before which `unread` documents were unread and `found` were relevant.
+
+        front: whether it was drawn from the front.
+        """
         if relevant and audit:
             self._finds, self._since, self._front_reads = self._finds + 1, len(self._runs), 0
             return

@@ -1,4 +1,4 @@
-"""How many documents are relevant in all: an estimate, with an interval, from how relevant documents become rarer.
+"""How many documents are relevant in all: an estimate, with an interval, from how fast relevant documents become rarer.
 
 The estimate is based on how many relevant documents were left in reviews of other topics when finds were as frequent
 as in this one: quantiles of the logarithm of (left + 1) / (found + 1), linear in the log odds of a find now and in the

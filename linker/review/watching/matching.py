@@ -19,7 +19,7 @@ from linker.scoring.probability import cutting
 from linker.scoring.probability.promise import Promise
 
 BATCH = 256  # posts per search
-FEWEST_ALONE = 20  # minimum judged queries without a link that a ranker must have learned from to be trusted
+FEWEST_ALONE = 20  # a trusted ranker has learned from at least this many judged queries without a link
 PROBABLE = 0.5  # P(link) above which a link is more likely correct than not
 PATIENCE = (1.0, 2.0, 5.0, 10.0, 30.0)  # seconds between attempts while the seeds cannot be searched
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import xxhash
 
-WINDOW = 4096  # maximum bytes before a position that identify the file
+WINDOW = 4096  # a file is identified by up to this many bytes before the position
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from indexes.dtypes import Int64Array
 from linker.scoring.groups.stories import Stories
 from linker.scoring.probability.promise import DELTA, fewest, tail
 
-MOST = 300  # maximum pairs that people judge
+MOST = 300  # maximum number of pairs that people judge
 ALL = 100  # if there are at most this many pairs, people judge all of them
 BANDS = (0.25, 0.05, 0.0)  # minimum P(same story) of the strata between groups
 # pairs to judge to estimate recall: within groups, between groups, and the minimum per stratum between groups

@@ -1,4 +1,4 @@
-"""Correlation clustering: groups of documents by the probabilities of their pairs.
+"""Correlation clustering: group documents according to the probabilities of their pairs.
 
 With P(same story) of each pair, a pair inside a group gains P − θ, and the groups with the largest sum of gains make
 the fewest expected mistakes if θ is ½ (Bansal, Blum and Chawla, 2004). The optimum is NP-hard. Here, groups are merged
@@ -75,7 +75,7 @@ def _number(labels: Int64Array) -> Int64Array:
 
 
 class _Partition:
-    """A partition of n connected documents, initially each by itself."""
+    """A partition of n connected documents, each of which is alone at first."""
 
     def __init__(
         self, pairs: Int64Array, probabilities: Float64Array, weakest: Float64Array, threshold: float

@@ -41,7 +41,7 @@ def are_copies(one: set[str], other: set[str]) -> bool:
 
 
 def leaders(count: int, pairs: Int64Array, text: Callable[[int], str]) -> Int64Array:
-    """Return the document of which each of `count` documents is a near copy, int64 [count]; itself if it is not a copy.
+    """Return, for each of `count` documents, the one that it nearly copies, or itself: int64 [count].
 
     `pairs` int64 [m, 2] are the possible copies. In order, each document joins the first earlier document that it
     copies and that is not a copy itself, so that no chain of small changes joins two different texts.

@@ -234,7 +234,7 @@ class PairModel:
         return replace(self, weights=tuple(weights))
 
     def adapt(self, evidence: PairEvidence) -> PairModel:
-        """Return the model for a corpus by the evidence of its pairs: itself, unless pairs have cosines of vectors.
+        """Return the model to use for a corpus with this evidence: itself, unless pairs have cosines of vectors.
 
         The inputs BY_VECTORS are added. They count only for pairs in two languages, whose offset follows from the
         share of pairs of the same story among them.
@@ -254,7 +254,7 @@ class PairModel:
 
 
 def fit(parts: Sequence[tuple[PairEvidence, BoolArray]]) -> PairModel:
-    """Return a model from several corpora: the evidence of each, and which pairs are the same story, bool [m].
+    """Fit a model to several corpora, each given as its evidence and as which pairs are the same story, bool [m].
 
     Among pairs with the same number of long texts, each corpus has the same weight. If no corpus has dates for most of
     its documents, the time between documents is not used.

@@ -39,7 +39,7 @@ def leads(
     pairs: Int64Array,
     cosine: Float64Array,
 ) -> Float64Array:
-    """Return how far each document of a pair leads among the other's candidates, float64 [m, 2], the smaller first.
+    """Return by how much each document of a pair leads the other's candidates: float64 [m, 2], the smaller lead first.
 
     `one` int64 [d] found `other` [d], and the cosine of their vectors is `near` [d]; `languages` int64 [n] of the
     documents. The lead of j for i is the `cosine` of the pair minus that of i and the nearest third document in j's

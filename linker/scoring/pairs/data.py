@@ -50,7 +50,7 @@ class Pair:
 
 
 def read_pairs(path: Path, *, graded: bool = True, top: float = TOP) -> list[Pair]:
-    """Read pairs: JSON lines with text1, text2, score (and _id), or a TSV with such a header; both may be gzipped.
+    """Read pairs: JSON lines with text1, text2, score (and _id), or a TSV file with these columns; both may be gzipped.
 
     `top` is the highest grade in the file; grades are scaled to 0–5. With `graded`, every pair must have a grade.
     Raises InputError, naming file and line, if a pair lacks a sentence, its grade is missing or out of range, or a

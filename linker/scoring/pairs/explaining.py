@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from linker.encoders.star import StarTransformer
     from linker.encoders.text import TextEncoder
 
-FEWEST = 3  # minimum tokens for a rank correlation
+FEWEST = 3  # minimum number of tokens for a rank correlation
 _WORD = re.compile(r"\S+")
 
 

@@ -20,7 +20,7 @@ from linker.encoders.model_folder import CONFIG
 
 PASSAGES = 2  # passages read per document
 BATCH = 32  # passages at a time
-TOKENS = 256  # maximum tokens of a query with a passage
+TOKENS = 256  # maximum number of tokens in a query and a passage together
 _WORD = re.compile(WORD)
 WORDS = 120  # words per passage
 STEP = 60  # words from one passage to the next

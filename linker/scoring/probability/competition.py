@@ -1,4 +1,4 @@
-"""Soft competition for documents: a document that several texts want belongs to as many of them as its kind accepts.
+"""Soft competition for documents: several texts may want a document, but it accepts only as many as its kind does.
 
 Each text has an outside option, "no link". Each document has a price per text that rises while the texts' probabilities
 of a link with it sum to more than its capacity (Sinkhorn's scaling, restricted to oversubscribed columns). The number

@@ -34,7 +34,7 @@ Won = tuple[Float64Array, Float64Array]  # P(link) of candidates [n, c] and P(no
 ROUNDS = 40
 FOLDS = 5
 SEEN = ("first", "some")  # log odds that the first candidate is the link, and that any candidate is
-FEWEST = 40  # minimum known links to learn a competition or probabilities
+FEWEST = 40  # minimum number of known links to learn a competition or probabilities
 SURE = 1e-6
 
 

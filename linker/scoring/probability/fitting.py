@@ -21,7 +21,7 @@ from linker.scoring.probability.promise import FEWEST as FEWEST_HELD
 Qrels = Mapping[str, Mapping[str, float]]
 Search = Callable[[Sequence[str], int], Answer]
 HITS = 10  # hits per query from which the model learns
-FEWEST = 20  # a fit needs this many relevant hits and as many others
+FEWEST = 20  # a fit needs at least this many relevant hits, and as many irrelevant ones
 MOST_SEEN = 1000  # number of first hits kept for comparison with future ones
 HELD_SHARE = 0.5
 BINS = 10

@@ -120,9 +120,10 @@ def best_f1(p: Float64Array, share: float) -> dict[str, float]:
 
 
 def fewest(precision: float, delta: float) -> int:
-    """Return how many links, all right, a test at level `delta` needs; if none suffice, a number above any sample's.
+    """Return the smallest number of links, all of them right, with which a test at level `delta` can pass.
 
-    A sequence that started with fewer would end at once: 40 links never show a precision of .9 at level .05 / 4.
+    A sequence of tests that began with fewer would end at once: 40 links never show a precision of .9 at level .05 / 4.
+    If no number suffices, the result is `sys.maxsize`.
     """
     if precision >= 1:
         return sys.maxsize

@@ -60,7 +60,7 @@ def relations(lists: Lists) -> Float32Array:
 def _others(
     documents: Int64Array, p: Float64Array, valid: BoolArray
 ) -> tuple[Float64Array, Float64Array, Float64Array, Float64Array]:
-    """Return, over the other texts with the document: the best `p`, how many are better, their sum and number."""
+    """Return, for the other texts that have the document, the best `p`, how many are better, their sum and number."""
     flat = np.flatnonzero(valid)
     document, value = documents.ravel()[flat], p.ravel()[flat]
     order = np.lexsort((-value, document))

@@ -46,7 +46,7 @@ def _posterior(evidence: Float64Array, expected: float) -> tuple[Float64Array, F
 
 
 def estimate_share(evidence: Float64Array, expected: float = 0.5) -> float:
-    """Return the expectation of the share of positive cases, given their log odds [n] at a share of ½."""
+    """Return the expected share of positive cases, given their log odds [n] at a share of ½."""
     shares, weights = _posterior(evidence, expected)
     return float(shares @ weights)
 

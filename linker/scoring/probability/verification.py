@@ -70,7 +70,7 @@ class ThreeWay(Verifier):
     def fitted(
         cls, names: Sequence[str], linked: Float64Array, right: BoolArray, alone: Float64Array
     ) -> ThreeWay:
-        """Return a verifier fitted like `fit_verifier`, towards zero and on as many lists without targets as with."""
+        """Fit a verifier like `fit_verifier`, shrunk towards zero, on as many lists with targets as without."""
         both, zeros = np.concatenate([linked, alone]), np.zeros(len(names) + 1)
         start = cls(tuple(names), both.mean(0), both.std(0) + 1e-6, zeros, zeros)
         z, known = start.standard(both), np.arange(len(both)) < len(linked)

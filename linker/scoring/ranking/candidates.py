@@ -85,7 +85,7 @@ class PoolSettings:
         if self.direction not in DIRECTIONS:
             raise ConfigError(f"unknown direction {self.direction!r}: choose one of {', '.join(DIRECTIONS)}")
         if not (1 <= self.bm25 <= 1000 and 0 <= self.dense <= 1000 and 0 <= self.dated <= DEEP):
-            raise ConfigError("a ranker reads 1 to 1,000 candidates of a retriever")
+            raise ConfigError("a ranker reads 1 to 1,000 candidates from a retriever")
 
     def names(self, encoder: bool) -> tuple[str, ...]:
         """Return the names of a candidate's features, in an index with or without an encoder."""
@@ -106,7 +106,7 @@ class Pool:
         return self.rows >= 0
 
     def part(self, rows: slice) -> Pool:
-        """Return the pool of only some queries."""
+        """Return the pool restricted to some of the queries."""
         return Pool(self.rows[rows], self.features[rows], self.names)
 
     def without(self, hidden: BoolArray) -> Pool:
@@ -190,7 +190,7 @@ class Gatherer:
         return np.asarray(dated, dtype=np.int64)
 
     def _date_features(self, earlier: Float64Array) -> Float32Array:
-        """Return the features DATE_NAMES, float32 [n, c, 3], from the days [n, c] from a document to its query."""
+        """Return the features DATE_NAMES, float32 [n, c, 3]; a document is `earlier` [n, c] days before its query."""
         days = -earlier
         wrong = {"after": -days, "before": days, "near": np.abs(days)}[self._settings.direction]
         out = np.stack([days, np.abs(days), np.maximum(wrong, 0)], axis=-1)

@@ -29,7 +29,7 @@ CLEAR, HOPELESS, DOUBTFUL = np.log(9), -5.0, 0.02
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """The first candidates of n linked pages, with out-of-fold features: from lists with their targets, and without.
+    """The first candidates of n linked pages in lists with and without their targets, with out-of-fold features.
 
     `linked` and `alone` [n]: their probabilities with and without the targets, at the share of the pages to link;
     `right` [n]: whether the first candidates of `linked` are right.
@@ -87,7 +87,7 @@ def learn_ranker(
     expected: float | None = None,
     divisions: int = 1,
 ) -> FittedRanker:
-    """Return a ranker and a verifier learned from the folds `parts`, and the probabilities of `lists`.
+    """Learn a ranker and a verifier from the folds `parts`, and return them with the probabilities of `lists`.
 
     `parts` holds the folds of all `divisions`, one division after another: a page counts as much as with one division,
     and is judged only by models that were not fitted on it. Without folds, `start` is applied, standardised on `lists`

@@ -208,7 +208,7 @@ def _tree(values: Mapping[str, str], features: int) -> Tree:
     _require(bool(((feature >= 0) & (feature < features)).all()), "a split on a feature that does not exist")
     children = np.concatenate([left, right])
     parents = np.tile(np.arange(leaves - 1), 2)
-    # Each split but the first, and each leaf, is the child of exactly one split, which precedes it.
+    # Every split except the first, and every leaf, is the child of exactly one split, which precedes it.
     once = np.sort(children).tolist() == [*range(-leaves, 0), *range(1, leaves - 1)]
     _require(
         leaves == 1 or (once and bool((children[children >= 0] > parents[children >= 0]).all())),

@@ -153,7 +153,7 @@ def _out_of_fold(
     seed: int,
     advance: Callable[[str], object],
 ) -> tuple[list[Float64Array], list[Forest]]:
-    """Return, for each number of trees in STEPS, the scores [n, c] of every list by trees that never saw it.
+    """Return, for each number of trees in STEPS, the scores [n, c] that trees give to lists that they never saw.
 
     `fold` [n] is the fold of each list; the second value has each fold's largest forest, which never saw its lists.
     """

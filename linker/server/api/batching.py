@@ -18,7 +18,7 @@ from indexes.hybrid import Answer
 from indexes.interface import BackendUnavailableError
 from linker.server.api.pool import OWNER, BusyError, Waiting
 
-WINDOW = 0.002  # maximum seconds that a batch waits for more searches
+WINDOW = 0.002  # maximum number of seconds that a batch waits for more searches
 MOST = 64  # maximum number of texts per batch
 CAPACITY = 1024  # maximum waiting searches per owner
 

@@ -89,7 +89,7 @@ class Served:
         return await self.heavy.run_each(functools.partial(call, part) for part in parts)
 
     def _most(self) -> int:
-        """Return the maximum texts per batch: fewer than FEWEST, or notes on a batch would reveal others' scores."""
+        """Return the maximum number of texts per batch: below FEWEST, or its notes would reveal others' scores."""
         calibrated = self.engine.collection.manifest.search.get("calibration")
         return (drift.FEWEST if calibrated else searching.FEWEST) - 1
 
@@ -185,7 +185,7 @@ class Service:
         self.metrics.look(self.pool.pending + self.heavy.pending + waiting, sizes)
 
     def warm(self) -> None:
-        """Load all encoders in a thread; until they are loaded, `waiting_for` says what is missing."""
+        """Load all encoders in a thread; until they are loaded, `waiting_for` names what is missing."""
         self.waiting_for = "encoders are being loaded"
         threading.Thread(target=self.load_encoders, name="load encoders", daemon=True).start()
 

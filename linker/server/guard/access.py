@@ -22,7 +22,7 @@ from linker.server.guard.admission import RefusedError
 from linker.server.guard.tokens import Principal, Tokens, digest_of, write_secret
 
 MOST = 10_000  # maximum number of clients remembered; the least recently seen is forgotten first
-LIFETIME = 30 * 24 * 3600  # seconds for which a session is valid
+LIFETIME = 30 * 24 * 3600  # how many seconds a session is valid
 # wrong tokens allowed (per second, in one burst): from one address, and from all addresses together
 TRIES, TRIES_OF_ALL = (0.2, 20.0), (5.0, 200.0)
 REMEMBERED = 10_000  # maximum number of remembered pairs of an address and a correct token

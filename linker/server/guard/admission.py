@@ -20,7 +20,7 @@ from linker.review.wording import message
 from linker.server.errors import ProblemError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-IDLE = 20.0  # maximum seconds between two chunks of a body, or for a client to read one chunk of a response
+IDLE = 20.0  # maximum number of seconds between two chunks of a body, or for a client to read one chunk of a response
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 UNKNOWN_HOST = message("This server does not answer to the name %(host)s. Whoever runs linker can allow it.")
 FOREIGN = message("This request came from another site, so nothing was done.")

@@ -16,7 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 SECONDS = 10.0  # from the first byte of a request, or a new connection, to the end of its headers
 LINGER = 1.0  # seconds at shutdown in which a keep-alive connection may send one more request
-MOST, MOST_OF_ONE = 1024, 256  # maximum concurrent connections: in total, and per address
+MOST, MOST_OF_ONE = 1024, 256  # maximum number of concurrent connections: in total, and per address
 FILES = 1024  # descriptors reserved for indexes, ledgers and uploads
 _CLOSE = (b"connection", b"close")
 _BUSY = (

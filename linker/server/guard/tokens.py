@@ -63,7 +63,7 @@ class Tokens:
         lines = [line for line in nonempty_lines(path) if not line.startswith("#")]
         known = tuple(_entry(line, number, path) for number, line in enumerate(lines, start=1))
         if not known:
-            raise InputError(f"{path} contains no token: delete the file, and linker creates one")
+            raise InputError(f"{path} contains no token: delete the file, and linker will create a new one")
         if len({digest for digest, _ in known}) < len(known):
             raise InputError(f"{path} contains a token twice: remove one of the lines")
         return cls(known)

@@ -20,7 +20,7 @@ from indexes.dropping import discard
 from indexes.errors import IndexesError, Reason
 
 State = Literal["running", "done", "failed", "cancelled"]
-PATIENCE = 10.0  # seconds for a cancelled child to end by itself
+PATIENCE = 10.0  # how many seconds a cancelled child has to exit on its own
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from indexes.errors import Reason, reason_of
 from indexes.interface import IndexesError
 from linker.base.errors import LinkerError
 
-EVERY = 0.1  # minimum seconds between two progress lines of the same step
+EVERY = 0.1  # minimum number of seconds between two progress lines of the same step
 NICE = 10  # lower priority: pages and searches, for which people wait, go first
 
 Task = Callable[[Mapping[str, Any], Callable[[str, int, int | None], None]], dict[str, Any]]

@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field
 from indexes.interface import Document
 from linker.review.interface import LanguageCount, OrderCertificate
 
-LONGEST_QUERY = 20_000  # maximum characters of a query, seed or note
-LONGEST_TEXT = 20_000  # maximum characters of a document's text in a result
+LONGEST_QUERY = 20_000  # maximum length in characters of a query, seed or note
+LONGEST_TEXT = 20_000  # maximum length in characters of a document's text in a result
 
 
 class GivenSeed(BaseModel):

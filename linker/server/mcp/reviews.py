@@ -66,7 +66,7 @@ class Indexes:
         """
         if review and not NAME.fullmatch(review):
             raise InputError(
-                f"{review!r} is not a valid name for a review: use at most 64 small Latin letters, digits and hyphens"
+                f"{review!r} is not a valid review name: use at most 64 lower-case Latin letters, digits and hyphens"
             )
         with self._lock:
             if (name, review) not in self._reviews:
@@ -142,7 +142,7 @@ class Followed:
             raise InputError("this review has no seeds yet: send the texts to find links for as seeds")
         if known and seeds and known.keys().isdisjoint(seed.id for seed in seeds):
             raise InputError(
-                f"this review has other seeds ({', '.join(list(known)[:5])}): leave seeds out to continue it, "
+                f"this review has different seeds ({', '.join(list(known)[:5])}): leave seeds out to continue it, "
                 "or name another review in the argument `review`"
             )
         if new := [seed for seed in seeds if known.get(seed.id) != seed]:

@@ -18,7 +18,7 @@ from linker.server.page.reviews import InReview, Reader, Short
 from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}/groups/check")
-LONGEST = 6000  # maximum characters shown of a document in a pair
+LONGEST = 6000  # maximum number of characters of a document to show in a pair
 
 
 @router.get("", name="check_groups")

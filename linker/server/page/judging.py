@@ -15,12 +15,12 @@ from linker.engine.folding import copies
 from linker.review.interface import Candidate, Seed, Verdict
 from linker.server.shelf import Opened
 
-LONGEST = 40_000  # maximum characters of a text that are shown at first
-READ = 600  # maximum characters of a text in another language that are translated
-LEAD = 220  # maximum characters of a seed in its short form
-BRIEF = 700  # maximum characters of a candidate, or of a row, in its short form
+LONGEST = 40_000  # maximum number of characters of a text to show at first
+READ = 600  # maximum number of characters of a foreign text to translate
+LEAD = 220  # maximum length in characters of a seed in its short form
+BRIEF = 700  # maximum length in characters of a candidate, or of a row, in its short form
 LIKELIEST = 8  # maximum number of seeds offered for a document
-LABEL = 60  # maximum characters of a seed's label
+LABEL = 60  # maximum length in characters of a seed's label
 WORDS = 6  # maximum number of shared words that are named
 WRAPPED = re.compile(r"(?<=[^\n]{40}[^\n.!?:;])(?<!\n)\n(?=\w)")  # the newline after a wrapped line
 KNOWN = 256  # maximum number of documents whose copies are cached
@@ -200,7 +200,7 @@ def _label(number: int, seed: Seed) -> str:
 
 
 def _states(opened: Opened, reviewer: str) -> dict[str, dict[str, tuple[Verdict, str]]]:
-    """Return, by document and seed (empty in a topic), the verdict that counts, and that verdict or "mixed".
+    """Return, by document and seed ("" in a topic), the verdict that counts, and the one to show: the same, or "mixed".
 
     If two reviewers judge everything blind, only this reviewer's own verdicts.
     """

@@ -73,7 +73,7 @@ class ShownCandidate:
 
 
 def is_rows(opened: Opened) -> bool:
-    """Return whether the review looks for a match for each row, and neither an audit nor a control is in progress."""
+    """Return whether the review seeks a match for each row and is not in an audit or a control at the moment."""
     review = opened.review
     return review.settings.unit == "pairs" and bool(review.seeds) and review.phase == "queue"
 

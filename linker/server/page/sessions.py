@@ -16,7 +16,7 @@ from linker.server.config import ServeConfig
 from linker.server.guard.access import LIFETIME
 
 REVIEWER, LANGUAGE = "linker-reviewer", "linker-language"
-LONGEST_NAME = 60  # maximum characters of a reviewer's name
+LONGEST_NAME = 60  # maximum length in characters of a reviewer's name
 CSRF_FIELD, CSRF_HEADER = "csrf", "x-csrf-token"
 
 

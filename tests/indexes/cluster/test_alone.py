@@ -343,7 +343,7 @@ def test_an_index_of_others_is_left_alone(server: tuple[str, str]) -> None:
     client = ClusterIndex(ElasticSettings.of(named)).client
     client.indices.create(index=named.name)
     try:
-        with pytest.raises(IndexesError, match="is not an index of linker without a directory"):
+        with pytest.raises(IndexesError, match="is not a linker index without a directory"):
             open_remote(named)
     finally:
         client.indices.delete(index=named.name)

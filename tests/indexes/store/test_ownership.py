@@ -238,7 +238,7 @@ def test_no_link_is_followed(tmp_path: Path, name: str) -> None:
     for arguments in (("add", out, corpus), ("delete", out, "a"), ("compact", out), ("drop", out, "--yes")):
         refused = linker("index", *arguments, check=1).stderr
         assert str(out / name) in refused
-        assert "symbolic link" in refused or "not a file of linker's" in refused
+        assert "symbolic link" in refused or "not one of linker's files" in refused
         assert content(tmp_path) == before
     assert (out / manifests.NAME).read_bytes() == manifest
 

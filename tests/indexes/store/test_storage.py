@@ -121,7 +121,7 @@ def test_damage_names_missing_short_and_altered_files(tmp_path: Path) -> None:
     assert len(lines) == 3
     assert "000000.jsonl: missing" in lines[0]
     assert "000001.jsonl: 5 bytes instead of 11" in lines[1]
-    assert "000002.jsonl: content differs" in lines[2]
+    assert "000002.jsonl: content does not match" in lines[2]
     put(tmp_path, manifest)
     with pytest.raises(DamagedError, match=r"000000\.jsonl: missing"):
         storage.load_checked(tmp_path)

@@ -236,7 +236,7 @@ def test_errors_name_the_remedy(wikis: dict[str, tuple[Path, Path]], tmp_path: P
     assert "--dump fr=FILE --dump en=FILE" in fails(*out)
     assert "--dump fr=FILE --dump en=FILE" in fails(*out, "--dump", f"de={de}")
     assert "write CODE=FILE" in fails(*out, "--dump", de, "--dump", f"en={en}")
-    assert "--dump once for each language" in fails(*out, de, "--dump", f"de={de}", "--dump", f"en={en}")
+    assert "one --dump for each language" in fails(*out, de, "--dump", f"de={de}", "--dump", f"en={en}")
     both = (*out, "--dump", f"de={de}", "--dump", f"en={en}")
     assert "they have to agree" in fails(*both, "--languages", "fr-en")
     assert "none of de, en" in fails(*both, "--langlinks", f"fr={de}")

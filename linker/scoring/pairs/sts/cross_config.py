@@ -16,7 +16,7 @@ class CrossConfig:
 
     hidden: int = 256  # dimension of the GRU's state
     dropout: float = 0.1
-    max_length: int = 128  # maximum tokens of a pair
+    max_length: int = 128  # maximum number of tokens in a pair
     siamese: bool = False
     both_orders: bool = False
     reset: Reset = "after"

@@ -26,7 +26,10 @@ def hard_labels(gold: npt.ArrayLike) -> npt.NDArray[np.int64]:
 
 
 def soft_labels(gold: npt.ArrayLike) -> Float32Array:
-    """Split each score of `gold` [n] between its neighbouring grades, float32 [n, 6]; the mean is the score."""
+    """Return probabilities of the grades, float32 [n, 6]: each score of `gold` [n] is split between its neighbours.
+
+    The expected grade equals the score.
+    """
     y = np.clip(np.asarray(gold, np.float64), 0, GRADES - 1)
     distance = np.abs(y[:, None] - np.arange(GRADES))
     return np.asarray(np.maximum(0, 1 - distance), np.float32)

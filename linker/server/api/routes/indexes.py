@@ -46,7 +46,7 @@ IndexPath = Annotated[
     str,
     InPath(
         pattern=r"^[a-z0-9][a-z0-9-]{0,62}$",
-        description="Name of the index: small Latin letters, digits and hyphens.",
+        description="Name of the index: lower-case Latin letters, digits and hyphens.",
         examples=["reports"],
     ),
 ]
@@ -265,7 +265,7 @@ async def _create(service: Service, name: str, make: Callable[[Path], object]) -
 
 
 def _folder(service: Service) -> Path:
-    """Return the folder of the served indexes. Raises ProblemError (409) if there is none, or several workers."""
+    """Return the folder of the served indexes. Raises ProblemError (409) without a folder, or with several workers."""
     config = service.config
     if config.jobs_folder is not None:
         raise ProblemError(

@@ -23,7 +23,7 @@ from linker.server.fields import Model, argument, option
 
 router = routes("jobs")
 RouteT = TypeVar("RouteT", bound=Callable[..., Any])
-LONGEST = 100_000  # maximum characters of a text
+LONGEST = 100_000  # maximum length in characters of a text
 MOST_DOCUMENTS = 100_000  # maximum number of documents of one collection in the request
 
 Id = Annotated[str, Field(min_length=1, max_length=2000)]
@@ -260,7 +260,7 @@ def _indexes(service: Service, sides: Mapping[str, LinkSide]) -> tuple[dict[str,
 
 
 def _job_spec(http: Request, request: JobRequest) -> dict[str, Any]:
-    """Return the part of a request that a job reads; if it is large, as written by the process that has read it."""
+    """Return the part of a request that a job reads. For a large request, the process that parsed it has written it."""
     return {"given": getattr(http.state, "spec", None) or request.spec()}
 
 
