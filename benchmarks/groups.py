@@ -4,8 +4,8 @@
 are used to choose every system's threshold (the best B-cubed F1); the results are for the other half. The model for use
 without links was learned from the first halves of `tweets` and `claims`, training statements and judged news
 (`--only learn` prints it); for `tweets`, only from their first half and judged news. `with links` also knows the
-groups of the first half. The other systems: average linkage and HDBSCAN (scikit-learn) on TF-IDF and, for tweets and
-pages, an encoder's vectors, on which BERTopic runs too if it is installed, and single-pass clustering with time decay,
+groups of the first half. The other systems: average linkage and HDBSCAN (scikit-learn) on TF-IDF and an
+encoder's vectors, on which BERTopic runs too if it is installed, and single-pass clustering with time decay,
 as in topic detection and tracking (Allan et al., 1998). `bbc-news` and `news-topics` have categories, not stories;
 `pages` are manual pages in six languages, whose index has a multilingual encoder. `promise`: the share of simulations
 in which a promise was kept. `drift` and `arriving-…`: documents that arrive in batches. FOLDER is not deleted.
@@ -51,9 +51,8 @@ CORPORA: dict[str, Callable[[], Grouped]] = {
     "pages": group_data.pages,
 }
 TAUGHT_RIVAL = "Miranda et al. (2018)"  # compared with linker "with links", because it also learns from links
-# Corpora that these encoders encode within minutes, and an encoder of the index itself, which also finds pairs.
-ENCODERS = {"tweets": "minilm", "pages": "usem3"}
-INDEXED = ("pages",)
+# The encoder of an index, which also finds pairs; elsewhere, MiniLM's vectors only score them.
+INDEXED = {"pages": "usem3"}
 TITLES = {"minilm": "MiniLM", "usem3": "USE"}
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 DEFAULT = 0.5
@@ -92,7 +91,7 @@ def learn(work: Path) -> PairModel:
         ("other-pages", group_data.pages(others=True)),
         ("sentences", group_data.sentences()),
     ):
-        found = evidence_of(corpus, work / name, ENCODERS["pages"])
+        found = evidence_of(corpus, work / name, INDEXED["pages"])
         across.append((found, _same(corpus, found)))
     weights, share = pairs_of.fit_across(across)
     return dataclasses.replace(pairs_of.fit(parts), across=weights, share=share)
@@ -148,7 +147,7 @@ def _systems(
     corpus: Grouped, first: BoolArray, work: Path, name: str
 ) -> Iterator[tuple[str, list[tuple[Any, Int64Array]]]]:
     """Yield each system with its groupings: the setting, and the labels of all documents."""
-    found = evidence_of(corpus, work / name, ENCODERS[name] if name in INDEXED else "none")
+    found = evidence_of(corpus, work / name, INDEXED.get(name, "none"))
     known, same = _taught(corpus, found, first)
     model = SHIPPED.adapt(found)
     # The shipped model has seen tweets of both halves, since `claims` is halved in another way.
@@ -160,9 +159,7 @@ def _systems(
         yield "linker, with links", _by_thresholds(corpus, found, model.relearn(known, same))
     for rival, groupings in WORDS.items():
         yield rival, list(groupings(corpus))
-    if name not in ENCODERS:
-        return
-    title = TITLES[ENCODERS[name]]
+    title = TITLES[INDEXED.get(name, "minilm")]
     vectors = _of_index(corpus, work / name) if name in INDEXED else vectors_of(corpus, work / f"{name}.npy")
     with_vectors = found if name in INDEXED else _with(found, vectors)
     known, same = _taught(corpus, with_vectors, first)
