@@ -94,11 +94,8 @@ def learn(work: Path) -> PairModel:
 
 def _across(work: Path) -> Iterator[tuple[PairEvidence, BoolArray, list[str]]]:
     """Yield the pairs of each corpus in several languages, which are of one story, and the documents' languages."""
-    for name, make in (
-        ("other-pages", lambda: group_data.pages(others=True)),
-        ("sentences", group_data.sentences),
-    ):
-        corpus = make()
+    corpora = {"other-pages": group_data.pages(others=True), "sentences": group_data.sentences()}
+    for name, corpus in corpora.items():
         found = evidence_of(corpus, work / name, INDEXED["pages"])
         yield found, _same(corpus, found), [d.id[:2] for d in corpus.documents]
 
@@ -115,7 +112,7 @@ def languages(work: Path) -> dict[str, Any]:
         weights, share = pairs_of.fit_across([(e.where(~left), same[~left]) for e, same, left in parts])
         without = dataclasses.replace(SHIPPED, across=weights, share=share)
         here = (of == language) & ~corpus.half()
-        row = {"documents": int(here.sum())}
+        row: dict[str, float] = {"documents": int(here.sum())}
         for name, model in (("shipped", SHIPPED), ("without", without)):
             labels = _stories(corpus, found, model.adapt(found), DEFAULT).labels
             p, r = (float(part[here].mean()) for part in per_document(labels, gold))
@@ -336,6 +333,7 @@ if __name__ == "__main__":
         {name: functools.partial(compared, name) for name in CORPORA}
         | {f"arriving-{size}": functools.partial(group_arrivals.cost, size) for size in group_arrivals.SIZES}
         | {
+            "following": group_arrivals.following,
             "promise": promises,
             "languages": languages,
             "cost": cost,
