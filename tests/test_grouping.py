@@ -228,14 +228,43 @@ def test_judged_pairs_of_a_sample_estimate_the_recall_of_the_groups_that_are_kep
     assert abs(estimate - np.mean(right)) < 0.1 and (estimate > 0.8) == (precision == 0.5)
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".qrels"])
+def test_pairs_judged_as_different_stories_count_in_tables_and_in_qrels(
+    posts: Path, tmp_path: Path, suffix: str
+) -> None:
+    """With verdicts of both kinds, every pair is tested and none is learned from."""
+    path = tmp_path / f"pairs{suffix}"
+    drawn = draw(package.group(posts), 300)
+    rows = [(a, b, int(story(a) == story(b))) for a, b, _ in drawn] + [("s00p1", "s01p1", 0)]
+    if suffix == ".csv":
+        path.write_text("seed,id,verdict\n" + "".join(f"{a},{b},{verdict}\n" for a, b, verdict in rows))
+    else:
+        path.write_text("".join(f"{a} 0 {b} {verdict}\n" for a, b, verdict in rows))
+    metadata = package.group(posts, train=path, precision=0.5).metadata
+    assert metadata["tested_on"] == len(drawn) and metadata["learned_from"] == 0
+
+
+def test_too_few_judged_pairs_are_not_said_to_be_learned_from(
+    posts: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "pairs.qrels"
+    path.write_text("s00p1 0 s00p2 1\n")
+    with caplog.at_level("INFO"):
+        assert package.group(posts, train=path).metadata["learned_from"] == 0
+    assert "1 of the compared pairs are judged, too few to learn" in caplog.text
+    assert "fitted" not in caplog.text
+
+
 def story(id_: str) -> str:
     return "s00" if id_ == "copy" else id_[:3]
 
 
-def test_several_corpora_are_one(posts: Path, tmp_path: Path) -> None:
+def test_several_corpora_are_one(posts: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     documents = corpus()
     first, second = write(tmp_path / "a.jsonl", documents[:70]), write(tmp_path / "b.jsonl", documents[70:])
-    assert partition(package.group([first, second])) == partition(package.group(posts))
+    with caplog.at_level("INFO"):
+        assert partition(package.group([first, second])) == partition(package.group(posts))
+    assert f"indexing {first}, {second} (" in caplog.text
     with pytest.raises(InputError, match="both have a document 's00p0'"):
         package.group([posts, first])
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
+from typing import Any
 
 import benchmarks.report.figures  # noqa: F401  # its functions are those of the templates
 from benchmarks.report.cells import lines, templates
 from benchmarks.report.values import render_values
-from benchmarks.support.common import RESULTS, ROOT
+from benchmarks.support.common import RESULTS, ROOT, source
 
 PAGES = (
     ROOT / "README.md",
@@ -33,11 +35,17 @@ def render(text: str) -> str:
 def _part(name: str) -> str:
     # the part after a dot names another table of the same results
     content = json.loads((RESULTS / f"{name.partition('.')[0]}.json").read_text(encoding="utf-8"))
-    machine = content["machine"]
-    source = (
-        f"*{content['command']}*, {machine['cpu']}, {machine['cores']} cores, commit {content['commit'][:7]}"
-    )
-    return "\n".join([*lines(TABLES[name], content["results"]), "", f"<sub>{source}</sub>", "", ""])
+    found = "; ".join(sources(name, content))
+    return "\n".join([*lines(TABLES[name], content["results"]), "", f"<sub>{found}</sub>", "", ""])
+
+
+def sources(name: str, content: Mapping[str, Any]) -> list[str]:
+    """Return where the results in a table come from: of its own part or, without one, of all parts without a table."""
+    file, _, own = name.partition(".")
+    kinds = {part: part.partition("-")[0] for part in content.get("parts", {})}
+    chosen = [part for part, kind in kinds.items() if own in (part, kind)]
+    chosen = chosen or [part for part, kind in kinds.items() if f"{file}.{kind}" not in TABLES]
+    return [*dict.fromkeys(content["parts"][part] for part in chosen)] or [source(content)]
 
 
 if __name__ == "__main__":

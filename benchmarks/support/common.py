@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,8 +133,11 @@ def _command() -> str:
     return " ".join(["python", program, *arguments])
 
 
-def record(name: str, data: dict[str, Any], seed: int | None = None) -> Path:
-    """Write benchmarks/results/NAME.json: `data` with command, commit, date, machine and seed."""
+def record(name: str, data: dict[str, Any], seed: int | None = None, part: str = "") -> Path:
+    """Write benchmarks/results/NAME.json: `data` with command, commit, date, machine and seed.
+
+    If only a `part` of the data is new, the others keep their sources.
+    """
     # Untracked files count as changes, since the code that ran may be among them.
     changed = _git("status", "--porcelain", "--", ".", ":!benchmarks/results")
     about = {
@@ -147,8 +150,17 @@ def record(name: str, data: dict[str, Any], seed: int | None = None) -> Path:
     }
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
+    if part:
+        earlier = json.loads(path.read_text(encoding="utf-8")).get("parts", {}) if path.exists() else {}
+        about["parts"] = earlier | {part: source(about)}
     path.write_text(json.dumps({**about, "results": data}, indent=2, ensure_ascii=False) + "\n")
     return path
+
+
+def source(about: Mapping[str, Any]) -> str:
+    """Return where results come from, as the pages print it: the command, the machine, and the commit."""
+    machine = about["machine"]
+    return f"*{about['command']}*, {machine['cpu']}, {machine['cores']} cores, commit {about['commit'][:7]}"
 
 
 def recorded(name: str) -> dict[str, Any]:

@@ -8,15 +8,17 @@ import json
 import re
 import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.support import group_data, rank_data
-from benchmarks.support.common import in_child
+from benchmarks.support.common import fresh, in_child
 from benchmarks.support.group_data import Grouped, lead, measured
 from indexes.dtypes import Int64Array
+from indexes.interface import Document
 from linker.cli.commands.grouping import group
 from linker.crosslingual.regrouping import regroup
 from linker.crosslingual.sides import Side
@@ -24,6 +26,7 @@ from linker.crosslingual.sides import Side
 BATCHES, COMPARED = 20, 5  # batches per corpus; after how many of them all documents are also grouped
 SIZES = {10_000: 3, 100_000: 1}  # posts, and updates of each kind
 NEW = (1, 100, 1000)  # new posts per update
+FOLLOWED = {1: 300, 10: 30, 100: 5}  # posts that are added at once in memory (`--follow`), and how often
 WORDS = range(8, 51)  # words of a sentence that is a post
 EACH = 4  # one sentence of an article in this many is a post
 
@@ -88,6 +91,33 @@ def cost(size: int, work: Path) -> dict[str, float]:
         row[f"ms_{new}"] = round(1000 * spent.cpu_s / updates / new, 1)
         size = ends[-1]
     return row
+
+
+def following(work: Path) -> dict[str, dict[str, float]]:
+    """Return CPU-ms per post that is added in memory, by how many posts are added at once."""
+    return fresh(_followed, min(SIZES))
+
+
+def _followed(size: int) -> dict[str, dict[str, float]]:
+    documents = [Document(f"p{i}", text) for i, text in enumerate(posts())]
+    rows: dict[str, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        side = Side(Path("corpus"), {d.id: d for d in documents[:size]}, "en")
+        groups, _, arriving = regroup(side, next_to=Path(folder) / "groups", stays=True)
+    assert arriving is not None
+    arriving.start(groups)
+    for new, times in FOLLOWED.items():
+        spent = []
+        for _ in range(times):
+            began = time.process_time()
+            arriving.add(documents[size : size + new])
+            spent.append(1000 * (time.process_time() - began) / new)
+            size += new
+        rows[str(new)] = {
+            "mean": round(float(np.mean(spent)), 1), "median": round(float(np.median(spent)), 1),
+            "p95": round(float(np.percentile(spent, 95)), 1), "most": round(max(spent), 1),
+        }  # fmt: skip
+    return rows
 
 
 def _updates(folder: Path, lines: list[str], ends: list[int]) -> None:

@@ -74,7 +74,7 @@ def run_parts(parts: Mapping[str, Callable[[Path], Any]], *extra: str, seed: int
         for part in options.only:
             found = parts[part](options.work)
             if found is not None:
-                record(_name(), recorded(_name()) | {part: found}, seed)
+                record(_name(), recorded(_name()) | {part: found}, seed, part)
                 print(json.dumps({part: found}, indent=2), flush=True)
 
     usual = [part for part in parts if part not in extra]

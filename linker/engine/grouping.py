@@ -19,7 +19,7 @@ from linker.scoring.groups.asking import Stratum, recall, strata
 from linker.scoring.groups.copies import leaders
 from linker.scoring.groups.dates import days_of, fill_from_texts, near_in_time, places
 from linker.scoring.groups.default_model import SHIPPED
-from linker.scoring.groups.evidence import PairEvidence
+from linker.scoring.groups.evidence import FEWEST, PairEvidence
 from linker.scoring.groups.finding import gather, origin
 from linker.scoring.groups.judgements import JudgedPairs, judged_pairs_of
 from linker.scoring.groups.languages import language_of
@@ -97,13 +97,24 @@ def _language(kept: LastGrouping | None, id_: str, text: str) -> str:
 def _probabilities(evidence: PairEvidence, known: JudgedPairs) -> tuple[Float64Array, int]:
     """Return P(same story) of the pairs, float64 [m], and the number of judged pairs learned from."""
     at, same = known.labels(evidence.pairs)
-    model = SHIPPED.adapt(evidence)
+    model, count = SHIPPED.adapt(evidence), 0
     if len(at):
         judged = np.zeros(len(evidence.pairs), bool)
         judged[at] = True
-        logger.info("P(same story) was also fitted to %s judged pairs", f"{len(at):,}")
-        model = model.relearn(evidence.where(judged), same)
-    return model.probabilities(evidence), len(at)
+        pairs, prior = evidence.where(judged), model
+        model = prior.relearn(pairs, same)
+        changed = [new != old for new, old in zip(model.weights, prior.weights, strict=True)]
+        count = int(np.array(changed)[pairs.kind].sum())
+        if count:
+            logger.info("P(same story) was also fitted to %s judged pairs", f"{count:,}")
+        else:
+            logger.warning(
+                "%s of the compared pairs are judged, too few to learn P(same story) from: it takes %d of two posts, "
+                "of two articles, or of a post and an article, some of which are not about the same story",
+                f"{len(at):,}",
+                FEWEST,
+            )
+    return model.probabilities(evidence), count
 
 
 def _recall(

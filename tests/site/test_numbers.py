@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.report.cells import lines
 from benchmarks.report.figures import Law
-from benchmarks.report.readme import MARKED, PAGES, TABLES
+from benchmarks.report.readme import MARKED, PAGES, TABLES, sources
 from benchmarks.report.values import INLINE, VALUES, value
 from linker.papers.reproduce.frame import row, table
 from tests.helpers import ROOT
@@ -104,6 +104,20 @@ def test_every_figure_has_its_column_and_every_table_its_reasons(path: Path) -> 
         for found in each["rows"]:
             assert {*found["published"], *found["here"]} <= set(each["measures"])
             assert found["here"] or found["why"] or found["published"]
+
+
+def test_a_table_names_the_runs_that_its_own_numbers_come_from() -> None:
+    """A file may hold parts of several runs: without this, all tables would name the machine of the last."""
+    machine = {"cpu": "Z80", "cores": 2}
+    content = {
+        "command": "last", "commit": "abcdefgh", "machine": machine,
+        "parts": {"tweets": "first run", "pages": "second run", "arriving-10": "third run", "cost": "fourth run"},
+    }  # fmt: skip
+    assert sources("groups", content) == sources("groups.best", content) == ["first run", "second run"]
+    assert sources("groups.arriving", content) == ["third run"] and sources("groups.cost", content) == [
+        "fourth run"
+    ]
+    assert sources("bm25", content | {"parts": {}}) == ["*last*, Z80, 2 cores, commit abcdefg"]
 
 
 def test_a_law_is_that_of_its_points() -> None:

@@ -77,7 +77,7 @@ def known_links(
         if path.suffix.lower() in TABLES:
             links = [(one, other) for one, other, verdict in _judged_in_table(path) if verdict == "relevant"]
         else:
-            links = _from_qrels(path)
+            links = [(one, other) for one, other, grade in _from_qrels(path) if grade > 0]
         found |= dict.fromkeys(links_between(path, links, source, target))
     return list(found)
 
@@ -85,24 +85,26 @@ def known_links(
 def judged_pairs(files: Sequence[Path], documents: Mapping[str, object]) -> dict[tuple[str, str], bool]:
     """Return judged pairs of documents of one corpus, and whether they belong together; files as in `known_links`.
 
-    Pairs with a verdict other than "relevant" and "not" are left out, and so are pairs with other ids. Raises
-    InputError if no pair of a file is between these documents.
+    A judgement of 0 in qrels means that they do not. Pairs with a verdict other than "relevant" and "not" are left out,
+    and so are pairs with other ids. Raises InputError if no pair of a file is between these documents.
     """
     found: dict[tuple[str, str], bool] = {}
     for path in files:
         if path.suffix.lower() in TABLES:
             judged = {
-                (a, b): verdict for a, b, verdict in _judged_in_table(path) if verdict in ("relevant", "not")
+                (a, b): verdict == "relevant"
+                for a, b, verdict in _judged_in_table(path)
+                if verdict in ("relevant", "not")
             }
         else:
-            judged = dict.fromkeys(_from_qrels(path), "relevant")
-        found |= judged_between(path, {pair: v == "relevant" for pair, v in judged.items()}, documents)
+            judged = {(one, other): grade > 0 for one, other, grade in _from_qrels(path)}
+        found |= judged_between(path, judged, documents)
     return found
 
 
-def _from_qrels(path: Path) -> list[tuple[str, str]]:
+def _from_qrels(path: Path) -> list[tuple[str, str, int]]:
     judged = merged_qrels([path])
-    return [(one, other) for one, of in judged.items() for other, grade in of.items() if grade > 0]
+    return [(one, other, grade) for one, of in judged.items() for other, grade in of.items()]
 
 
 def _judged_in_table(path: Path) -> list[tuple[str, str, str | None]]:

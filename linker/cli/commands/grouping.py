@@ -186,7 +186,8 @@ def _corpus(files: Sequence[Path], columns: Columns | None, encoder: str | None)
                     "or pass `make_ids`"
                 )
             where[id_] = side.path
-    return Side(sides[0].path, {id_: d for side in sides for id_, d in side.documents.items()}, sides[0].code)
+    every = Path(", ".join(str(side.path) for side in sides))
+    return Side(every, {id_: d for side in sides for id_, d in side.documents.items()}, sides[0].code)
 
 
 def _numbers(path: Path) -> dict[str, int]:

@@ -108,7 +108,9 @@ def test_a_text_that_a_job_would_leave_out_is_refused(
 
 def test_group_puts_texts_and_documents_of_an_index_together(api: TestClient) -> None:
     words = ["volcano erupts in iceland", "iceland volcano erupts again", "trains on strike in paris"]
-    sent = {"documents": [{"id": f"d{n}", "text": text} for n, text in enumerate([*words, words[0]])]}
+    sent: dict[str, list[dict[str, Any]]] = {
+        "documents": [{"id": f"d{n}", "text": text} for n, text in enumerate([*words, words[0]])]
+    }
     pairs = {"same": [["d0", "d1"]], "different": [["d0", "d2"]], "precision": 0.9}
     job = ended(api, api.post("/v1/group", json={"corpus": sent, **pairs}).json())
     assert job["state"] == "done" and job["result"]["promise"] is None, job
@@ -118,6 +120,10 @@ def test_group_puts_texts_and_documents_of_an_index_together(api: TestClient) ->
     assert len(ended(api, api.post("/v1/group", json={"corpus": {}}).json())["result"]["members"]) == 4
     job = ended(api, api.post("/v1/group", json={"corpus": sent, "days": 3}).json())
     assert job["state"] == "failed" and "needs dates" in job["error"]
+    for number, document in enumerate(sent["documents"]):
+        document["metadata"] = {"date": f"2024-01-{1 + 5 * number:02}"}
+    members = ended(api, api.post("/v1/group", json={"corpus": sent, "days": 3}).json())["result"]["members"]
+    assert len({member["group"] for member in members}) == 4 and members[1]["date"] == "2024-01-06"
 
 
 def test_mistakes_are_told_at_once_or_by_the_job(api: TestClient, folder: Path) -> None:

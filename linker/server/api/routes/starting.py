@@ -17,6 +17,7 @@ from linker.review.interface import Verdict
 from linker.review.options import FindOptions
 from linker.review.settings import OrderName, Settings, Unit
 from linker.server.api.routes.common import IndexName, InService, about, examples, routes
+from linker.server.api.routes.common import Mapping as Metadata
 from linker.server.api.routes.jobs import STARTED, JobDescription, Reader, submit
 from linker.server.api.served import Served, Service
 from linker.server.fields import Model, argument, option
@@ -93,11 +94,12 @@ class FindRequest(JobRequest):
 
 
 class Page(Model):
-    """A text sent for linking."""
+    """A text sent for linking or grouping."""
 
     id: Id
     text: str = Field(max_length=LONGEST)
     title: str = Field("", max_length=LONGEST)
+    metadata: Metadata = Field({}, description="Such as the date.", examples=[{"date": "2021-03-14"}])
 
     @model_validator(mode="after")
     def _usable(self) -> Page:
@@ -210,10 +212,19 @@ GROUP = examples(
     posts_of_one_event={
         "corpus": {
             "documents": [
-                {"id": "p1", "text": "Heavy rain flooded the streets of Valencia"},
-                {"id": "p2", "text": "Streets of Valencia flooded after heavy rain"},
+                {
+                    "id": "p1",
+                    "text": "Heavy rain flooded the streets of Valencia",
+                    "metadata": {"date": "2024-10-29"},
+                },
+                {
+                    "id": "p2",
+                    "text": "Streets of Valencia flooded after heavy rain",
+                    "metadata": {"date": "2024-10-30"},
+                },
             ]
-        }
+        },
+        "days": 7,
     }
 )
 
