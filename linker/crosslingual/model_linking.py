@@ -10,10 +10,10 @@ import numpy as np
 from indexes.dtypes import BoolArray, Int64Array
 from linker.base.errors import InputError
 from linker.base.logs import logger
+from linker.crosslingual.pages.pages import UNKNOWN
 from linker.crosslingual.ranking.auto import Solution
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.model import LinkModel
-from linker.crosslingual.sides import UNKNOWN
 from linker.crosslingual.task import LinkingResult, Task
 
 FEW = 100  # minimum number of pages; with fewer, scores are compared with too few others

@@ -16,9 +16,9 @@ from linker.cli.commands.arguments import known_links, paths
 from linker.crosslingual.lexicon.queries import is_source, store
 from linker.crosslingual.linking import LinkOutcome, Links, link_sides, sides_of
 from linker.crosslingual.options import LEARN, TABLES, LinkOptions
-from linker.crosslingual.pages.pages import dictionary_of
+from linker.crosslingual.pages.pages import UNKNOWN, dictionary_of
 from linker.crosslingual.ranking.model import check_writable, save
-from linker.crosslingual.sides import UNKNOWN, Side, is_index
+from linker.crosslingual.sides import Side, is_index
 from linker.engine.evidence import Span
 from linker.review.exporting.rows import ExportRow
 from linker.review.exporting.writing import PAIRS, write_pairs

@@ -12,7 +12,8 @@ import numpy as np
 from indexes.interface import Document
 from linker.base.errors import InputError
 from linker.base.progress import Progress, listening
-from linker.crosslingual.sides import UNKNOWN, Side
+from linker.crosslingual.pages.pages import UNKNOWN
+from linker.crosslingual.sides import Side
 from linker.crosslingual.together import candidate_lists, rank
 from linker.engine.engine import Engine
 from linker.review.interface import Seed
