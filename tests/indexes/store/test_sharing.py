@@ -281,28 +281,28 @@ def test_a_file_that_was_cut_off_and_restored_is_opened_again(reader: Collection
 
 
 @pytest.mark.parametrize(
-    ("dead_before", "dead", "repeated"),
+    ("known", "dead_before", "dead", "repeated"),
     [
-        ([], [], True), ([], [0], False), ([], [2], False), ([0], [0], False), ([0], [], True),
-        ([0], [2], False),
+        (1, [], [], True), (1, [], [0], False), (1, [], [2], False), (1, [0], [0], False), (1, [0], [], True),
+        (1, [0], [2], False), (2, [0], [], True), (2, [0], [2], False),
     ],
 )  # fmt: skip
 def test_an_id_of_two_live_rows_is_found_beside_known_segments(
-    tmp_path: Path, dead_before: list[int], dead: list[int], repeated: bool
+    tmp_path: Path, known: int, dead_before: list[int], dead: list[int], repeated: bool
 ) -> None:
     segments = [Segment("000001", 2), Segment("000002", 2)]
     for segment, ids in zip(segments, ("ab", "ac"), strict=True):
         write_segment(tmp_path, segment.name, [Document(id_, "text") for id_ in ids], [])
 
-    def deleted(rows: list[int], known: Sequence[Segment]) -> Manifest:
+    def deleted(rows: list[int], segments: Sequence[Segment]) -> Manifest:
         folder = tmp_path / "deleted"
         folder.mkdir(exist_ok=True)
         np.array(rows, dtype="<i8").tofile(folder / "000001.i64")
-        return Manifest(segments=tuple(known), files={"deleted/000001.i64": FileRecord(8 * len(rows), "")})
+        return Manifest(segments=tuple(segments), files={"deleted/000001.i64": FileRecord(8 * len(rows), "")})
 
-    first = DocumentStore(tmp_path, segments[:1])
-    rows = read_rows(tmp_path, deleted(dead_before, segments[:1]), first)
-    both = DocumentStore(tmp_path, segments, {segments[0]: first.segments[0]})
+    first = DocumentStore(tmp_path, segments[:known])
+    rows = read_rows(tmp_path, deleted(dead_before, segments[:known]), first)
+    both = DocumentStore(tmp_path, segments, dict(zip(segments, first.segments, strict=False)))
     manifest = deleted(dead, segments)
     for before in (None, (first, rows)):
         if repeated:

@@ -139,21 +139,22 @@ def test_a_find_in_the_audit_resumes_reading_and_all_audits_count() -> None:
     tell(rule, [HIT] * 100 + [MISS] * 100 + [AUDIT_MISS] * 40)
     hit = rule.update(AUDIT_HIT)
     assert not hit.estimated  # the gap restarts
-    assert hit.certified is not None
+    both = Bets(0.05, 0.8)
+    for n in range(41):
+        both.take(10_800 - n, 100, relevant=n == 40)
+    assert hit.certified == pytest.approx(101 / both.most(10_759, 101))
     resumed = tell(rule, [MISS] * 100)
     assert resumed.estimated
     assert not resumed.stop
     end = tell(rule, [AUDIT_MISS] * 300)
     assert rule.audit.count == 2
-    both = Bets(0.05, 0.8)
-    for unread, found, relevant in [
-        *((10_800 - n, 100, n == 40) for n in range(41)),
-        *((10_659 - n, 101, False) for n in range(300)),
-    ]:
-        both.take(unread, found, relevant=relevant)
+    for n in range(300):
+        both.take(10_659 - n, 101, relevant=False)
     assert end.left == both.most(10_359, 101) - 101
     assert end.certified == pytest.approx(101 / (101 + end.left))
     assert end.stop
+    small = make("urn", 20, 0.8)
+    assert tell(small, [HIT] * 15 + [AUDIT_HIT]).left == 4  # all unread documents may still be relevant
 
 
 def test_neither_a_straggler_nor_an_audit_by_mistake_takes_the_end_back() -> None:
