@@ -109,13 +109,13 @@ def languages(work: Path) -> dict[str, Any]:
     rows: dict[str, Any] = {}
     for language in np.unique(of).tolist():
         parts = [(e, same, (np.array(names) == language)[e.pairs].any(axis=1)) for e, same, names in taught]
-        weights, share = pairs_of.fit_across([(e.where(~left), same[~left]) for e, same, left in parts])
+        weights, share = pairs_of.fit_across([(e.where(~holds), same[~holds]) for e, same, holds in parts])
         without = dataclasses.replace(SHIPPED, across=weights, share=share)
-        here = (of == language) & ~corpus.half()
-        row: dict[str, float] = {"documents": int(here.sum())}
+        tested = (of == language) & ~corpus.half()
+        row: dict[str, float] = {"documents": int(tested.sum())}
         for name, model in (("shipped", SHIPPED), ("without", without)):
             labels = _stories(corpus, found, model.adapt(found), DEFAULT).labels
-            p, r = (float(part[here].mean()) for part in per_document(labels, gold))
+            p, r = (float(part[tested].mean()) for part in per_document(labels, gold))
             row[name] = round(2 * p * r / (p + r), 4)
         rows[language] = row
     return rows

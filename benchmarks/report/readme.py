@@ -41,11 +41,11 @@ def _part(name: str) -> str:
 
 def sources(name: str, content: Mapping[str, Any]) -> list[str]:
     """Return where the results in a table come from: of its own part or, without one, of all parts without a table."""
-    file, _, own = name.partition(".")
+    file, _, table = name.partition(".")
     kinds = {part: part.partition("-")[0] for part in content.get("parts", {})}
-    chosen = [part for part, kind in kinds.items() if own in (part, kind)]
-    chosen = chosen or [part for part, kind in kinds.items() if f"{file}.{kind}" not in TABLES]
-    return [*dict.fromkeys(content["parts"][part] for part in chosen)] or [source(content)]
+    parts = [part for part, kind in kinds.items() if table in (part, kind)]
+    parts = parts or [part for part, kind in kinds.items() if f"{file}.{kind}" not in TABLES]
+    return [*dict.fromkeys(content["parts"][part] for part in parts)] or [source(content)]
 
 
 if __name__ == "__main__":

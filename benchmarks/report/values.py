@@ -57,7 +57,7 @@ VALUES = {
     "ann.pq-95": ("ann", AT_RECALL.format("pq", "0.95")),
     "ann.hnsw-99": ("ann", AT_RECALL.format("hnsw", "0.99")),
     "ann.pq-99": ("ann", AT_RECALL.format("pq", "0.99")),
-    "groups.recall": ("groups", "r.promise.recall.held|f('.1%')"),
+    "groups.recall": ("groups", "r.promise.recall.held|f('.3f')"),
     "groups.recall-width": ("groups", "r.promise.recall.width|f('.2f')"),
     "faults.flat-in-use": ("faults", "r.memory.flat.query.in_use_mib.rss|f(',.0f')"),
     "faults.flat-peak": ("faults", "r.memory.flat.query.peak_rss_mib|f(',.0f')"),
