@@ -14,9 +14,11 @@ COPY indexes indexes
 COPY linker linker
 RUN /opt/uv/bin/uv build -q --wheel --require-hashes --build-constraints requirements/build.txt --python /opt/linker/bin/python -o /wheels \
     && VIRTUAL_ENV=/opt/linker /opt/uv/bin/uv pip install -q --no-deps /wheels/*.whl
-# LightGBM takes OpenMP from the system, which the slim image lacks. The packages' own tests are not needed.
+# LightGBM takes OpenMP from the system, which the slim image lacks. The packages' own tests are not needed, nor the formats
+# of languages that the page does not have.
 RUN mkdir /opt/linker/libraries && cp -L "$(gcc -print-file-name=libgomp.so.1)" /opt/linker/libraries/ \
-    && find /opt/linker -depth -type d -name tests -exec rm -r {} +
+    && find /opt/linker -depth -type d -name tests -exec rm -r {} + \
+    && find /opt/linker -path '*/babel/locale-data/*.dat' ! -name 'root.dat' ! -name 'de*' ! -name 'en*' ! -name 'es*' ! -name 'fr*' -delete
 
 FROM python:${PYTHON}-slim-bookworm
 RUN useradd --uid 10001 --user-group --no-log-init --shell /usr/sbin/nologin --home-dir /data --no-create-home linker \

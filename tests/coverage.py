@@ -26,6 +26,8 @@ def shares(files: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
     """
     sums: dict[str, list[int]] = defaultdict(lambda: [0] * len(COUNTS))
     for path, file in files.items():
+        if not path.startswith(("indexes/", "linker/")):
+            continue  # spawned processes also count the tests' own files
         names = {room(ROOT / path) or "linker", *(c for c in CAREFUL if path.startswith((f"{c}/", f"{c}.")))}
         for name in names:
             sums[name] = [s + file["summary"][c] for s, c in zip(sums[name], COUNTS, strict=True)]

@@ -91,7 +91,7 @@ def test_onnx_runtime_gives_the_vectors_of_pytorch(
 
 def test_a_model_of_recurrent_layers_is_refused_by_name(tmp_path: Path) -> None:
     trained(GruConfig(8, hidden=6), tmp_path / "m")
-    with pytest.raises(InputError, match=r"kind gru.*PyTorch"):
+    with pytest.raises(InputError, match=r"is a gru model.*PyTorch"):
         export(tmp_path / "m")
     assert isinstance(load_encoder(tmp_path / "m", light=True), TextEncoder)
 

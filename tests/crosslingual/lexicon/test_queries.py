@@ -170,7 +170,7 @@ def test_what_teaches_nothing_is_refused(folder: Path, tmp_path: Path) -> None:
     directory = tmp_path / "en.index"
     shutil.copytree(folder / "en.index", directory)
     out = tmp_path / "links.run"
-    with pytest.raises(InputError, match="neither of the two"):
+    with pytest.raises(InputError, match="not one of the two"):
         linker.link(
             folder / "fr.jsonl", folder / "en.jsonl", train=folder / "links.qrels", out=out, save_model=directory,
             languages="fr-en",

@@ -12,8 +12,10 @@ from indexes.disk.writing import FileRecord, record_of
 from indexes.interface import DamagedError, Document, FormatVersionError, IndexesError, LockedError
 from indexes.store import files as storage
 from indexes.store import manifest as manifests
+from indexes.store.document_checks import read_document, read_ids, read_offsets
 from indexes.store.documents import DocumentStore
 from indexes.store.records import BuildRecord, EncoderRecord, Manifest, Segment
+from indexes.store.schema import SchemaError, parse
 from indexes.store.segments import write_segment
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 from linker.engine import Engine, building
@@ -277,3 +279,44 @@ def test_a_flush_that_fails_is_an_error_once_the_others_have_ended(
     with pytest.raises(OSError, match="no disk"):
         writing.flush(paths[::-1])
     assert set(ended) == set(paths[:-1])
+
+
+def test_damaged_documents_are_refused(tmp_path: Path) -> None:
+    offsets, ids = tmp_path / "offsets.i64", tmp_path / "ids.txt"
+    for rows in ([0, 5], [1, 5, 9], [0, 5, 8], [0, 0, 9]):
+        np.array(rows, dtype="<i8").tofile(offsets)
+        with pytest.raises(DamagedError, match="do not match 2 documents in 9 bytes"):
+            read_offsets(offsets, 2, 9)
+    for content, why in ((b"a\n\xff", "not UTF-8"), (b"a", "2 valid"), ("a\nb\u3000c".encode(), "2 valid")):
+        ids.write_bytes(content)
+        with pytest.raises(DamagedError, match=why):
+            read_ids(ids, 2)
+    ids.write_text(
+        "a\n\N{GREEK SMALL LETTER ALPHA}\U0001fae9", encoding="utf-8"
+    )  # newer than some Python's tables
+    assert len(read_ids(ids, 2)) == 2
+    for line, why in (
+        (b"{", "cannot be read as JSON"),
+        (
+            b'{"id":"a","text":"t","title":"","metadata":' + b'{"a":' * 300 + b"1" + b"}" * 301,
+            "cannot be read as JSON",
+        ),
+        (b'{"id":"b","text":"t","title":"","metadata":{}}', "does not contain the document 'a'"),
+        (b'{"id":"a","text":1,"title":"","metadata":{}}', "does not contain the document 'a'"),
+    ):
+        with pytest.raises(DamagedError, match=why):
+            read_document(line, "a", "documents.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[" * 100_000, "nested too deeply"),
+        ('{"a": 1, "a": 2}', "repeated"),
+        ("[NaN]", "NaN is not JSON"),
+        ("{", "not JSON"),
+    ],
+)
+def test_a_manifest_is_strict_json(text: str, why: str) -> None:
+    with pytest.raises(SchemaError, match=why):
+        parse(text.encode())

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
+from starlette.websockets import WebSocketDisconnect
 
 from linker.base.errors import InputError
 from linker.server.config import Limits, ServeConfig
 from linker.server.guard.access import LIFETIME, Access
+from linker.server.guard.admission import RefusedError
 from linker.server.page.app import create_app
 from linker.server.page.guard import HEADERS
 from tests.server.page.support import BASE, HOSTILE, client, form, forms, opened
@@ -213,6 +215,31 @@ def test_the_token_cannot_be_found_by_trying(folder: Path, tokens: Path) -> None
     assert int(right.headers["retry-after"]) > 0
     assert 'role="alert"' in right.text
     assert inside.get(JUDGE).url.path == JUDGE
+
+
+def test_the_address_that_signed_in_last_is_remembered(tokens: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("linker.server.guard.access.REMEMBERED", 1)
+    access = Access.of(tokens, page=True)
+    for address in ("first", "last"):
+        assert access.principal(TOKEN, address)
+    for address, is_let_in in (("last", True), ("first", False)):
+        with pytest.raises(RefusedError):
+            for n in range(100):
+                access.principal(f"wrong {n}", address)
+        if is_let_in:
+            assert access.principal(TOKEN, address)
+        else:
+            with pytest.raises(RefusedError):
+                access.principal(TOKEN, address)
+
+
+def test_websockets_are_closed_and_an_origin_that_is_no_address_is_foreign(folder: Path) -> None:
+    browser = client(folder)
+    with pytest.raises(WebSocketDisconnect), browser.websocket_connect("/"):
+        pass
+    done = browser.post("/projects", headers={"origin": "http://[::1"})
+    assert done.status_code == 403
+    assert "site" in done.text
 
 
 def test_only_tokens_of_apis_file_that_may_do_everything_open_the_page(folder: Path, tokens: Path) -> None:
