@@ -14,7 +14,7 @@ from elastic_transport import (
     Urllib3HttpNode,
 )
 
-AWAY = 15.0  # how many seconds a node that did not answer is avoided, unless there is no other
+AWAY = 15.0  # for so many seconds, a node that did not answer is used only if there is no other
 
 _away: dict[str, float] = {}  # address → time until which the node is avoided
 

@@ -124,9 +124,7 @@ def _snowball(name: str, word: str) -> str:
     return next(iter(analysis.terms(analysis.prepare(word))), word)
 
 
-@cache
-def _analysis(name: str) -> Analysis:
-    return Analysis(name)
+_analysis = cache(Analysis)
 
 
 @cache

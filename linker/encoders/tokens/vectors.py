@@ -169,7 +169,7 @@ def _load_matrix(path: Path, vocabulary: Vocabulary | None, seed: int) -> WordVe
     beside = path.with_name("tokenizer.json")
     if path.is_file() and not beside.is_file():
         raise InputError(
-            f"{path}: there is no tokenizer.json next to it that says which word each row stands for; {ACCEPTED}"
+            f"{path}: there is no tokenizer.json next to it, which would name the word of each row; {ACCEPTED}"
         )
     tokenizer = load_tokenizer(beside)
     pieces = _read_safetensors(path)

@@ -77,7 +77,7 @@ def _without_sign(low: Words, high: Words, negative: BoolArray) -> Words:
 
 
 def _without_point(low: Words, high: Words) -> tuple[Words, Words, Int64Array]:
-    """Remove the first point from `low`; also return how many characters precede it (8 if there is no point)."""
+    """Remove the first point from `low`, and return the number of characters before it, too (8 without a point)."""
     other = low ^ _POINTS  # a point becomes a zero byte
     point = other - _ONES
     point &= ~other

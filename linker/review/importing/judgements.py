@@ -55,8 +55,8 @@ KNOWN = (
 def choose(path: Path, records: Iterable[Found], label: str = "", seed: str = "") -> Chosen:
     """Return the column of each field; `label` names the column of verdicts.
 
-    Without `label`, a reviewer's verdicts take precedence. Raises InputError if there is no column of verdicts, if
-    two columns of equal precedence disagree, or if there is neither a column of seeds nor `seed`.
+    Without `label`, a reviewer's verdicts take precedence. Raises InputError if no column holds verdicts, if two
+    columns of equal precedence disagree, or if there is neither a column of seeds nor `seed`.
     """
     columns: dict[str, None] = {}
     clashes: dict[tuple[str, str], int] = {}  # pairs of columns that disagree → first such line

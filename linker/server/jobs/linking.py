@@ -74,7 +74,10 @@ def path_of(spec: Mapping[str, Any], name: str, path: Path) -> Path:
             found = engine.documents(side["where"])
             texts = [{**d.metadata, "id": d.id, "title": d.title, "text": d.text} for d in found]
     else:
-        texts = [{**d.pop("metadata", {}), **d} for d in side["documents"]]
+        texts = [
+            {**d.get("metadata", {}), "id": d["id"], "title": d.get("title", ""), "text": d["text"]}
+            for d in side["documents"]
+        ]
         if len({d["id"] for d in texts}) < len(texts):
             raise InputError(f"two documents in {name} have the same id: ids must be unique")
     if not texts:
