@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ import orjson
 
 from indexes.interface import BadDocumentError, Document, DuplicateIdError
 from indexes.store.segments import storable
-from linker.base.lines import MAX_LINE, Splitter
+from linker.base.lines import MAX_LINE, Line, Splitter
 from linker.corpora.records import Columns, UnusableError, make_document, too_long
 from linker.engine.engine import Engine
 from linker.server.api.served import Served
@@ -60,12 +60,14 @@ class DocumentStream:
         """
         splitter = Splitter()
         async for block in stream:
-            for line in splitter.feed(block):
-                await self._line(*line)
-        for line in splitter.rest():
-            await self._line(*line)
+            await self._lines(splitter.feed(block))
+        await self._lines(splitter.rest())
         await self._commit()
         return self.report
+
+    async def _lines(self, lines: Iterator[Line]) -> None:
+        for line in lines:  # in a method of its own, so that no line of 16 MiB outlives its block
+            await self._line(*line)
 
     async def _line(self, number: int, raw: bytes, size: int) -> None:
         self.report.lines = number
