@@ -92,6 +92,20 @@ def test_the_bound_covers_the_rounding_of_the_rows(device: str) -> None:
     assert_exact(TorchScan(device), rows, queries, 1)
 
 
+def test_the_bound_covers_the_rounding_of_the_query(device: str) -> None:
+    """The query is rounded down where the better row points, and up where the other one does."""
+    rows = np.zeros((2, 41), dtype=np.float32)
+    rows[0, :20] = rows[1, 20:40] = 1
+    rows[:, 40] = 7.875 * UNIT, 7.75 * UNIT
+    queries = np.ones((1, 41), dtype=np.float32)
+    queries[0, :20] += np.float32(0.499 * UNIT)
+    queries[0, 20:40] += np.float32(0.501 * UNIT)
+    first, second = coarse(rows, queries)[0].astype(np.float64)
+    product = 2.0**-11 * 1.03 * np.linalg.norm(queries) * np.linalg.norm(rows, axis=1).max()
+    assert first + product < second - product  # without the query's error the better row is lost
+    assert_exact(TorchScan(device), rows, queries, 1)
+
+
 def test_masks_and_growth(device: str) -> None:
     scan, rows, queries = TorchScan(device), cluster(2000, 24, 1.0), cluster(9, 24, 1.0, seed=2)
     for size in (600, 601, 2000):

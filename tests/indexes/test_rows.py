@@ -136,6 +136,10 @@ def test_a_mask_is_forgotten_when_rows_change() -> None:
     mask = rows.mask(where("f=x"))
     assert mask is not None
     assert mask.tolist() == [True, True]
+    rows.remove(["a"])
+    mask = rows.mask(where("f=x"))
+    assert mask is not None
+    assert mask.tolist() == [False, True]
 
 
 def test_metadata_are_read_at_the_first_filter_only() -> None:
