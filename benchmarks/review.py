@@ -4,7 +4,7 @@
 
 The topics are ordered by size; every other one, starting with the second, is reported (parts of the learner were
 chosen on topics that may be among them: see docs/review.md). ASReview reads them in its own environment, from the
-same three seeds, until all others are found, at most MOST documents; its reading orders are cached in FOLDER.
+same three seeds, until all others are found, at most LONGEST documents; its reading orders are cached in FOLDER.
 Intervals are percentiles of 2,000 resamplings of topics.
 """
 
@@ -16,7 +16,7 @@ import math
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,18 +33,24 @@ from linker.review.orders import MergedOrder
 from linker.review.population import Population
 from linker.review.settings import Settings
 
-LEVELS, MOST, RESAMPLED = (0.8, 0.9, 0.95, 1.0), 2500, 2000
+LEVELS, LONGEST, RESAMPLED = (0.8, 0.9, 0.95, 1.0), 2500, 2000
 SCRIPT = Path(__file__).with_name("support") / "asreview_reading.py"
 
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic: its relevant documents, seeds included, its seeds and their headlines."""
+    """A topic: its relevant documents, seeds included, its seeds and their headlines; a start is a choice of seeds."""
 
     name: str
     relevant: frozenset[str]
     seeds: tuple[str, ...]
     text: str
+    start: int = 0
+
+    @property
+    def review(self) -> str:
+        """The name of the review of the topic from its seeds."""
+        return f"{self.name} {self.start}"
 
     @property
     def others(self) -> int:
@@ -53,7 +59,7 @@ class Topic:
 
 
 def topics() -> list[Topic]:
-    """Return the topics by size."""
+    """Return the topics by size, but one that is too large to be read in LONGEST documents."""
     folder, relevant = shared_data() / "news-topics", collections.defaultdict(set)
     for line in (folder / "qrels" / "topics.tsv").read_text(encoding="utf-8").splitlines()[1:]:
         name, id_, score = line.split("\t")
@@ -63,7 +69,14 @@ def topics() -> list[Topic]:
         Topic(s["_id"], frozenset(relevant[s["_id"]]), tuple(s["metadata"]["documents"]), s["text"])
         for s in records(folder / "seeds.jsonl.gz")
     ]
-    return sorted(made, key=lambda t: (len(t.relevant), t.name))
+    return sorted((t for t in made if t.others < LONGEST), key=lambda t: (len(t.relevant), t.name))
+
+
+def started(topic: Topic, start: int) -> Topic:
+    """Return the topic with other seeds, drawn at random; start 0 has its own."""
+    chance = np.random.default_rng([start, *map(ord, topic.name)])
+    drawn = chance.choice(sorted(topic.relevant), len(topic.seeds), replace=False).tolist()
+    return replace(topic, seeds=tuple(drawn), start=start) if start else topic
 
 
 def corpus_engine(work: Path) -> Engine:
@@ -146,9 +159,9 @@ def asreview(python: Path, work: Path, engine: Engine, chosen: Sequence[Topic]) 
     row = {id_: number for number, id_ in enumerate(engine.collection.rows.ids)}
     documents = [engine.collection.documents[number] for number in range(len(row))]
     task = {
-        "titles": [d.title for d in documents], "texts": [d.text for d in documents], "share": 1.0, "most": MOST,
+        "titles": [d.title for d in documents], "texts": [d.text for d in documents], "share": 1.0, "most": LONGEST,
         "topics": [
-            {"name": t.name, "relevant": sorted(row[i] for i in t.relevant), "seeds": [row[i] for i in t.seeds]}
+            {"name": t.review, "relevant": sorted(row[i] for i in t.relevant), "seeds": [row[i] for i in t.seeds]}
             for t in chosen
         ],
     }  # fmt: skip

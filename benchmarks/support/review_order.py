@@ -18,7 +18,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.svm import LinearSVC
 
 from benchmarks.support.common import records
-from linker.review.interface import Candidate, Judgement
+from linker.review.interface import AUDITED, Candidate, Judgement
 from linker.review.learning.model import UNCHECKED, LearnerSettings, balanced
 
 Rows = NDArray[np.int64]
@@ -95,7 +95,7 @@ class LearningOrder:
         row = int(judgement.id)
         self._taken[row], self._labels[row] = True, judgement.relevant
         self._reads += 1
-        if judgement.relevant and judgement.phase == "audit":
+        if judgement.relevant and judgement.phase in AUDITED:
             self._due = 0  # no such label was known: train at once
 
     def correct(self, row: int, relevant: bool) -> None:
