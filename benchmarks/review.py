@@ -226,7 +226,7 @@ def many(work: Path, times: int) -> Engine:
     engine = Engine(directory)
     every = [*records(shared_data() / "news-topics" / "corpus.jsonl.gz")]
     for copy in range(times):
-        suffix, word = (f" {copy}", f" copy{copy}") if copy else ("", "")
+        suffix, word = (f"/{copy}", f" copy{copy}") if copy else ("", "")
         engine.add(Document(r["_id"] + suffix, r["text"] + word, r.get("title", "")) for r in every)
     return engine
 
@@ -243,7 +243,7 @@ def spent(engine: Engine) -> dict[str, Any]:
             shown = time.process_time()
             for _ in range(JUDGED):
                 assert candidate
-                verdict: Verdict = "relevant" if candidate.id.split()[0] in topic.relevant else "not"
+                verdict: Verdict = "relevant" if candidate.id.partition("/")[0] in topic.relevant else "not"
                 order.tell(Judgement(candidate.seed, candidate.id, verdict))
                 candidate = order.next()
             runs.append((shown - start, time.process_time() - shown))

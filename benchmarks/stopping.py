@@ -3,10 +3,10 @@
     python -m benchmarks.stopping --work FOLDER [--only rules default hidden]
 
 A review is a topic, three of its documents as seeds, and a reviewer. "rules" compares all rules, on plain reviews and
-for reviewers with 5 or 10 % wrong judgements, or who miss 10 % of the relevant documents; "default" reads many more
-plain reviews, each until the default rule has stopped for every target. "hidden" reads to the end, audits included,
-where another topic is hidden from the seeds. FOLDER keeps the reviews, so that an interrupted run can be continued;
-audits of recorded orders are measured by `benchmarks.certificates`.
+for reviewers with 5 or 10 % wrong judgements, or who miss 10 % of the relevant documents; "default" reads further
+plain reviews, with other seeds, until the default rule has stopped for every target. "hidden" reads to the end, audits
+included, where another topic is hidden from the seeds. FOLDER keeps the reviews, so that an interrupted run can be
+continued; audits of recorded orders are measured by `benchmarks.certificates`.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ def _name(record: dict[str, Any]) -> tuple[str, str, int]:
 
 
 def many(topics: Topics) -> Iterator[Case]:
-    """Yield plain reviews in rounds over the topics that are large enough for a claim, and no larger than LARGEST."""
-    for number in range(MANY_ROUNDS):
+    """Yield further plain reviews than `plan`, of the topics that are large enough for a claim and up to LARGEST."""
+    for number in range(ROUNDS, ROUNDS + MANY_ROUNDS):
         for topic, relevant in sorted(topics.relevant.items()):
             if SMALLEST <= relevant.sum() - SEEDS <= LARGEST:
                 yield Case(topic, number)
@@ -260,7 +260,7 @@ def rules(work: Path) -> dict[str, Any]:
 
 
 def default(work: Path) -> dict[str, Any]:
-    """Return how the default rule fares over many reviews."""
+    """Return how the default rule fares in further reviews."""
     records = simulated(work, "default", many, default_stops)
     return {
         "reviews": len(records) // len(TARGETS),
