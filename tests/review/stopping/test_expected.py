@@ -89,7 +89,7 @@ def test_reads_are_described_by_what_was_known_then() -> None:
 
 def test_links_become_rarer_down_a_list_at_least_as_among_the_reads() -> None:
     # Of 60 seeds, half have a link: an outlier, mostly the first candidate. All other candidates are alike.
-    values, reads = 2 - np.log(np.arange(1, 101)) / 50, []
+    values, reads = 2 - np.log(np.arange(1, 101)) / 50, list[tuple[int, float, int, bool, bool]]()
     for rank in range(25):
         for number in range(60):
             if number % 2 or not rank:
@@ -101,9 +101,13 @@ def test_links_become_rarer_down_a_list_at_least_as_among_the_reads() -> None:
         history.add(number, value, None, is_link=is_link)
     assert history.fit(lambda _, score, __: score)
     fitted = reads[: history._fitted]
-    places, linked, links = ([read[i] for read in fitted] for i in (2, 3, 4))
-    model = ReadModel(described([read[1] for read in fitted], places, linked), links)
-    power = -ReadModel(described(np.zeros(len(fitted)), places, linked), links).weights[2]
+    ranks, linked_before, links = (
+        [read[2] for read in fitted],
+        [read[3] for read in fitted],
+        [read[4] for read in fitted],
+    )
+    model = ReadModel(described([read[1] for read in fitted], ranks, linked_before), links)
+    power = -ReadModel(described(np.zeros(len(fitted)), ranks, linked_before), links).weights[2]
 
     def chance(rank: int) -> float:
         return float(expit(model.log_odds(float(values[rank - 1]), rank, linked=False)))
