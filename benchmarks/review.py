@@ -6,7 +6,7 @@ The topics are ordered by size; every other one, starting with the second, is re
 chosen on topics that may be among them: see docs/review.md), and beside these all of them. ASReview reads them in its
 own environment, from the same three seeds, until SHARE of the others are found, at most LONGEST documents; its reading
 orders are cached in FOLDER, and without ASREVIEW_PYTHON it is left out. Intervals are percentiles of 2,000 resamplings
-of topics. The cost is CPU time, the least of several reviews.
+of topics. The cost is CPU time: of a judgement, the least of several reviews.
 """
 
 from __future__ import annotations
@@ -232,26 +232,27 @@ def many(work: Path, times: int) -> Engine:
 
 
 def spent(engine: Engine) -> dict[str, Any]:
-    """Return the documents, the CPU seconds of a first document and the CPU milliseconds of each later judgement."""
-    first, later = list[float](), list[float]()
+    """Return the documents, the CPU seconds of the very first document and the CPU milliseconds of a judgement."""
+    first: float | None = None
+    later = list[float]()
     for topic in (t for t in topics() if t.name in COSTLY):
-        runs = list[tuple[float, float]]()
+        runs = list[float]()
         for _ in range(RUNS):
             start = time.process_time()
             order = feedback(engine, topic)
             candidate = order.next()
             shown = time.process_time()
+            first = shown - start if first is None else first
             for _ in range(JUDGED):
                 assert candidate
                 verdict: Verdict = "relevant" if candidate.id.partition("/")[0] in topic.relevant else "not"
                 order.tell(Judgement(candidate.seed, candidate.id, verdict))
                 candidate = order.next()
-            runs.append((shown - start, time.process_time() - shown))
-        first.append(min(a for a, _ in runs))
-        later.append(min(b for _, b in runs))
+            runs.append(time.process_time() - shown)
+        later.append(min(runs))
     return {
-        "documents": len(engine), "topics": len(first), "judgements": JUDGED,
-        "first document, s": round(max(first), 3),
+        "documents": len(engine), "topics": len(later), "judgements": JUDGED,
+        "first document, s": round(first or 0, 3),
         "ms per judgement": round(1000 * float(np.mean(later)) / JUDGED, 2),
     }  # fmt: skip
 
