@@ -3,9 +3,9 @@
     ASREVIEW_PYTHON=/path/to/asreview-env/bin/python python -m benchmarks.review --work FOLDER [--only orders cost]
 
 The topics are ordered by size; every other one, starting with the second, is reported (parts of the learner were
-chosen on topics that may be among them: see docs/review.md), and beside these all of them. ASReview reads them in its
-own environment, from the same three seeds, until SHARE of the others are found, at most LONGEST documents; its reading
-orders are cached in FOLDER, and without ASREVIEW_PYTHON it is left out. Intervals are percentiles of 2,000 resamplings
+chosen on topics that may be among them: see docs/review.md). ASReview reads them in its own environment, from the same
+three seeds, until SHARE of the others are found, at most LONGEST documents; its reading orders are cached in FOLDER,
+and without ASREVIEW_PYTHON it is left out. Intervals are percentiles of 2,000 resamplings
 of topics. The cost is CPU time: of a judgement, the least of several reviews.
 """
 
@@ -59,7 +59,7 @@ class Topic:
 
 
 def topics() -> list[Topic]:
-    """Return the topics by size, but one that is too large to be read in LONGEST documents."""
+    """Return the topics by size."""
     folder, relevant = shared_data() / "news-topics", collections.defaultdict(set)
     for line in (folder / "qrels" / "topics.tsv").read_text(encoding="utf-8").splitlines()[1:]:
         name, id_, score = line.split("\t")
@@ -69,7 +69,7 @@ def topics() -> list[Topic]:
         Topic(s["_id"], frozenset(relevant[s["_id"]]), tuple(s["metadata"]["documents"]), s["text"])
         for s in records(folder / "seeds.jsonl.gz")
     ]
-    return sorted((t for t in made if t.others < LONGEST), key=lambda t: (len(t.relevant), t.name))
+    return sorted(made, key=lambda t: (len(t.relevant), t.name))
 
 
 def corpus_engine(work: Path) -> Engine:
@@ -172,14 +172,13 @@ def asreview(python: Path, work: Path, engine: Engine, chosen: Sequence[Topic]) 
 def beside(
     ours: dict[str, list[bool]], chosen: Sequence[Topic], peer: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return how feedback compares with ASReview, on the reported topics and on all."""
+    """Return how feedback compares with ASReview."""
     theirs = {line["topic"]: [bool(x) for x in line["read"]] for line in peer}
     seconds = sum(line["cpu_s"] for line in peer)
     return {
         "version": peer[0]["version"],
         "cpu_ms per judgement": round(1000 * seconds / sum(map(len, theirs.values())), 2),
-        "feedback beside it": compared(ours, theirs, chosen[1::2]),
-        "on all topics": compared(ours, theirs, chosen),
+        "feedback beside it": compared(ours, theirs, chosen),
     }
 
 
@@ -193,12 +192,11 @@ def per_relevant(flags: dict[str, list[bool]], chosen: Sequence[Topic]) -> dict[
 
 def orders(work: Path) -> Results:
     """Return how many documents each order reads."""
-    engine, chosen = corpus_engine(work), topics()
+    engine, chosen = corpus_engine(work), topics()[1::2]
     ours = {t.name: read(feedback(engine, t), t)[0] for t in chosen}
-    reported = chosen[1::2]
-    before = {t.name: read(headlines(engine, t), t)[0] for t in reported}
+    before = {t.name: read(headlines(engine, t), t)[0] for t in chosen}
     results: Results = {
-        name: {"reads per relevant document at .95": per_relevant(flags, reported)}
+        name: {"reads per relevant document at .95": per_relevant(flags, chosen)}
         for name, flags in (("feedback", ours), ("BM25 by headlines", before))
     }
     if python := os.environ.get("ASREVIEW_PYTHON"):
