@@ -1,11 +1,12 @@
-"""Reading orders of a review on news-topics: feedback, ASReview, BM25 by the seeds' headlines, merged seeds.
+"""Reading orders of a review on news-topics: feedback, ASReview, BM25 by the seeds' headlines; and what feedback costs.
 
-    python -m benchmarks.review --asreview /path/to/asreview-env/bin/python --work FOLDER
+    ASREVIEW_PYTHON=/path/to/asreview-env/bin/python python -m benchmarks.review --work FOLDER [--only orders cost]
 
 The topics are ordered by size; every other one, starting with the second, is reported (parts of the learner were
-chosen on topics that may be among them: see docs/review.md). ASReview reads them in its own environment, from the
-same three seeds, until all others are found, at most MOST documents; its reading orders are cached in FOLDER.
-Intervals are percentiles of 2,000 resamplings of topics.
+chosen on topics that may be among them: see docs/review.md). ASReview reads them in its own environment, from the same
+three seeds, until SHARE of the others are found, at most LONGEST documents; its reading orders are cached in FOLDER,
+and without ASREVIEW_PYTHON it is left out. Intervals are percentiles of 2,000 resamplings
+of topics. The cost is CPU time: of a judgement, the least of several reviews.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import collections
 import json
 import math
+import os
 import subprocess
 import time
 from collections.abc import Callable, Sequence
@@ -23,17 +25,21 @@ from typing import Any
 import numpy as np
 
 from benchmarks.support.common import records, shared_data
-from benchmarks.support.harness import KEPT, Arguments, Results, benchmark
+from benchmarks.support.harness import Results, run_parts
 from benchmarks.support.hit_data import MeanVectors
 from indexes.interface import Document
 from linker.engine import Engine, building
-from linker.review.interface import Judgement, Order, Seed
+from linker.review.interface import Judgement, Order, Seed, Verdict
 from linker.review.learning import FeedbackOrder
+from linker.review.learning.model import load
 from linker.review.orders import MergedOrder
 from linker.review.population import Population
 from linker.review.settings import Settings
 
-LEVELS, MOST, RESAMPLED = (0.8, 0.9, 0.95, 1.0), 2500, 2000
+LEVELS, LONGEST, RESAMPLED = (0.8, 0.9, 0.95), 2500, 2000
+SHARE = LEVELS[-1]
+LARGE = 9  # copies of the corpus in the largest index
+COSTLY, RUNS, JUDGED = ("cocoa", "yen", "corn"), 3, 400  # topics, reviews of each, and judgements in a review
 SCRIPT = Path(__file__).with_name("support") / "asreview_reading.py"
 
 
@@ -80,7 +86,7 @@ def corpus_engine(work: Path) -> Engine:
     return engine
 
 
-def read(order: Order, topic: Topic, share: float = 1.0) -> tuple[list[bool], float]:
+def read(order: Order, topic: Topic, share: float = SHARE) -> tuple[list[bool], float]:
     """Return the relevance of the documents read, in order, until this recall, and the CPU seconds."""
     need, flags, start = math.ceil(share * topic.others), list[bool](), time.process_time()
     found = 0
@@ -118,6 +124,7 @@ def interval(values: Sequence[float], summary: Callable[[Any], Any] = np.mean) -
         "value": round(float(summary(given)), 4),
         "low": round(float(low), 4),
         "high": round(float(high), 4),
+        "most": round(float(given.max()), 4),
         "topics": len(given),
     }
 
@@ -146,7 +153,7 @@ def asreview(python: Path, work: Path, engine: Engine, chosen: Sequence[Topic]) 
     row = {id_: number for number, id_ in enumerate(engine.collection.rows.ids)}
     documents = [engine.collection.documents[number] for number in range(len(row))]
     task = {
-        "titles": [d.title for d in documents], "texts": [d.text for d in documents], "share": 1.0, "most": MOST,
+        "titles": [d.title for d in documents], "texts": [d.text for d in documents], "share": SHARE, "most": LONGEST,
         "topics": [
             {"name": t.name, "relevant": sorted(row[i] for i in t.relevant), "seeds": [row[i] for i in t.seeds]}
             for t in chosen
@@ -183,24 +190,70 @@ def per_relevant(flags: dict[str, list[bool]], chosen: Sequence[Topic]) -> dict[
     )
 
 
-@benchmark(
-    seed=0,
-    asreview=(Path | None, "python of an environment that has asreview"),
-    work=KEPT,
-)
-def measured(options: Arguments) -> Results:
-    engine, chosen = corpus_engine(options.work), topics()[1::2]
-    ours = {t.name: read(feedback(engine, t), t) for t in chosen}
-    flags = {name: f for name, (f, _) in ours.items()}
-    before = {t.name: read(headlines(engine, t), t, 0.95)[0] for t in chosen}
+def orders(work: Path) -> Results:
+    """Return how many documents each order reads."""
+    engine, chosen = corpus_engine(work), topics()[1::2]
+    ours = {t.name: read(feedback(engine, t), t)[0] for t in chosen}
+    before = {t.name: read(headlines(engine, t), t)[0] for t in chosen}
     results: Results = {
-        "feedback": {
-            "reads per relevant document at .95": per_relevant(flags, chosen),
-            "cpu_ms per judgement": round(1000 * sum(s for _, s in ours.values()) / sum(map(len, flags.values())), 3),
-        },
-        "BM25 by headlines": {"reads per relevant document at .95": per_relevant(before, chosen)},
-    }  # fmt: skip
-    if options.asreview:
-        peer = asreview(options.asreview, options.work, engine, chosen)
-        results["ASReview"] = beside(flags, chosen, peer)
+        name: {"reads per relevant document at .95": per_relevant(flags, chosen)}
+        for name, flags in (("feedback", ours), ("BM25 by headlines", before))
+    }
+    if python := os.environ.get("ASREVIEW_PYTHON"):
+        results["ASReview"] = beside(ours, chosen, asreview(Path(python), work, engine, chosen))
     return results
+
+
+def cost(work: Path) -> Results:
+    """Return the CPU time until the first document and per judgement, at the size of the corpus and at LARGE."""
+    load()
+    engines = {
+        "with vectors": corpus_engine(work),
+        "text alone": many(work, 1),
+        "larger, text alone": many(work, LARGE),
+    }
+    return {name: spent(engine) for name, engine in engines.items()}
+
+
+def many(work: Path, times: int) -> Engine:
+    """Return an engine over the corpus so many times, without vectors; each copy has a word of its own."""
+    directory = work / f"times{times}"
+    if directory.exists():
+        return Engine(directory)
+    building.create(directory, encoder="none")
+    engine = Engine(directory)
+    every = [*records(shared_data() / "news-topics" / "corpus.jsonl.gz")]
+    for copy in range(times):
+        suffix, word = (f"/{copy}", f" copy{copy}") if copy else ("", "")
+        engine.add(Document(r["_id"] + suffix, r["text"] + word, r.get("title", "")) for r in every)
+    return engine
+
+
+def spent(engine: Engine) -> dict[str, Any]:
+    """Return the documents, the CPU seconds of the very first document and the CPU milliseconds of a judgement."""
+    first: float | None = None
+    later = list[float]()
+    for topic in (t for t in topics() if t.name in COSTLY):
+        runs = list[float]()
+        for _ in range(RUNS):
+            start = time.process_time()
+            order = feedback(engine, topic)
+            candidate = order.next()
+            shown = time.process_time()
+            first = shown - start if first is None else first
+            for _ in range(JUDGED):
+                assert candidate
+                verdict: Verdict = "relevant" if candidate.id.partition("/")[0] in topic.relevant else "not"
+                order.tell(Judgement(candidate.seed, candidate.id, verdict))
+                candidate = order.next()
+            runs.append(time.process_time() - shown)
+        later.append(min(runs))
+    return {
+        "documents": len(engine), "topics": len(later), "judgements": JUDGED,
+        "first document, s": round(first or 0, 3),
+        "ms per judgement": round(1000 * float(np.mean(later)) / JUDGED, 2),
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    run_parts({part.__name__: part for part in (orders, cost)})

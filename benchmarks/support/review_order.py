@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.svm import LinearSVC
 
 from benchmarks.support.common import records
-from linker.review.interface import Candidate, Judgement
+from linker.review.interface import AUDITED, Candidate, Judgement
 from linker.review.learning.model import UNCHECKED, LearnerSettings, balanced
 
 Rows = NDArray[np.int64]
@@ -60,7 +60,9 @@ def _bm25(texts: Sequence[str]) -> Any:
     of_row = np.repeat(K1 * (1 - B + B * lengths / lengths.mean()), np.diff(counts.indptr))
     counts.data = (counts.data * (K1 + 1) / (counts.data + of_row) * idf[counts.indices]).astype(np.float32)
     norms = np.sqrt(np.asarray(counts.multiply(counts).sum(axis=1))).ravel()
-    return sparse.csr_matrix(sparse.diags_array(1 / np.maximum(norms, 1e-9)).astype(np.float32) @ counts)
+    matrix = sparse.csr_matrix(sparse.diags_array(1 / np.maximum(norms, 1e-9)).astype(np.float32) @ counts)
+    matrix.sort_indices()  # otherwise, every training run sorts its rows
+    return matrix
 
 
 class LearningOrder:
@@ -77,14 +79,13 @@ class LearningOrder:
         presumed = np.random.default_rng(seed).choice(matrix.shape[0], LEARNER.negatives, replace=False)
         self._presumed = [int(row) for row in presumed if row not in self._labels]
         self._reads = self._due = 0
-        self._waiting: list[int] = []
+        self._waiting: Iterator[np.int64] = iter(())
 
     def next(self) -> Candidate | None:
         """Return the best unread row, or None at the end."""
         if self._reads >= self._due:
             self._train()
-        while self._waiting:
-            row = self._waiting.pop()
+        for row in self._waiting:
             if not self._taken[row]:
                 self._taken[row] = True
                 return Candidate("", str(row), float(self.scores[row]))
@@ -95,7 +96,7 @@ class LearningOrder:
         row = int(judgement.id)
         self._taken[row], self._labels[row] = True, judgement.relevant
         self._reads += 1
-        if judgement.relevant and judgement.phase == "audit":
+        if judgement.relevant and judgement.phase in AUDITED:
             self._due = 0  # no such label was known: train at once
 
     def correct(self, row: int, relevant: bool) -> None:
@@ -123,7 +124,7 @@ class LearningOrder:
         with config_context(**UNCHECKED):
             svm.fit(self.matrix[rows], labels, sample_weight=balanced(labels, weights, LEARNER.ratio))
         self.scores = self.matrix @ svm.coef_[0].astype(np.float32)
-        self._waiting = self.left().tolist()[::-1]
+        self._waiting = iter(self.left())
 
     def judged(self) -> Flags:
         """Return which rows were judged, the seeds among them."""

@@ -1,10 +1,12 @@
 """Projects and tables go to ASReview and return; ASReview's own reader is the judge, if it is installed."""
 
 import contextlib
+import importlib.util
 import json
 import os
 import sqlite3
 import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -22,9 +24,11 @@ from linker.review.ledger import Ledger
 from tests.review.papers import Corpus
 
 TIME = "2026-01-02T03:04:05.678+00:00"
-# The Python of an environment with asreview 3; linker need not be installed in it.
-PYTHON = os.environ.get("ASREVIEW_PYTHON", "")
-needs_asreview = pytest.mark.skipif(not PYTHON, reason="ASREVIEW_PYTHON names no python that has asreview")
+# The Python of an environment with asreview 3: this one, or one in which linker need not be installed.
+PYTHON = os.environ.get("ASREVIEW_PYTHON") or (sys.executable if importlib.util.find_spec("asreview") else "")
+needs_asreview = pytest.mark.skipif(
+    not PYTHON, reason="asreview is not installed, and ASREVIEW_PYTHON names no python that has it"
+)
 
 
 PAPERS = Corpus(

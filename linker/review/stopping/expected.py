@@ -3,8 +3,10 @@
 Each read says whether a seed's candidate with some value (standard deviations, or log odds of P(link)) at some rank was
 a link, and whether the seed already had one. A logistic regression on these, from a prior that a few dozen reads
 outweigh, gives each unread candidate a probability. Their sum is the number of links left, with the deviation of the
-sum and the standard error of the fit (delta method). If a seed's list was fetched only to depth d, the probability is
-assumed to fall with the square of the rank from there on, which adds as much as d candidates like the last one.
+sum and the standard error of the fit (delta method). From rank FALLS_FROM of a seed's list on, or from its next
+candidate, the probability falls at least with the power of the rank with which links became rarer among the reads: the
+model alone would give each seed that has no link a few later ones. If a list was fetched only to depth d, it is assumed
+to fall with the square of the rank from there on, which adds as much as d candidates like the last one.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from linker.review.wording import say
 PRIOR, FIRMNESS = np.array([0.0, 1.0, 0.0, -1.0]), np.array([0.1, 3.0, 10.0, 0.3])
 ERRORS = 2.0  # standard deviations from the expected number to its upper limit
 STEPS = 30
+FALLS_FROM = 20
 LEAST_READ, GROWTH = 10, 0.1  # reads before the first fit; share by which they must grow before the next
 
 
@@ -74,18 +77,26 @@ class ReadModel:
         offset, by_value, by_place, by_link = self.weights.tolist()
         return float(offset + by_value * value + by_place * math.log(place) + by_link * linked)
 
-    def left(self, inputs: Float64Array, last: Float64Array, depths: Sequence[int]) -> LinksLeft:
+    def left(
+        self,
+        inputs: Float64Array,
+        last: Float64Array,
+        depths: Sequence[int],
+        limits: tuple[npt.ArrayLike, npt.ArrayLike] = (1.0, 1.0),
+    ) -> LinksLeft:
         """Return how many links are expected among the candidates `inputs` [n, 4] and beyond the `last` ones [m, 4].
 
-        `depths` [m] are the ranks of the last ones. The deviation does not include the links beyond them.
+        `depths` [m] are the ranks of the last ones. `limits` [n] and [m] are upper limits of the probabilities. The
+        deviation does not include the links beyond the last ones.
         """
         from scipy.special import expit
 
-        p = expit(inputs @ self.weights)
+        p = np.minimum(expit(inputs @ self.weights), limits[0])
         spread = p * (1 - p)
         slope = inputs.T @ spread
         error = float(slope @ np.linalg.solve(self._curvature, slope))
-        beyond = float(expit(last @ self.weights) @ np.asarray(depths, dtype=np.float64))
+        at_end = np.minimum(expit(last @ self.weights), limits[1])
+        beyond = float(at_end @ np.asarray(depths, dtype=np.float64))
         return LinksLeft(float(p.sum()) + beyond, math.sqrt(float(spread.sum()) + error))
 
 
@@ -101,6 +112,7 @@ class LinkReads:
         self._count, self._links = Counter[int](), Counter[int]()
         self._due, self._next, self._fitted = 0, LEAST_READ, 0
         self._model = ReadModel(described([], [], []), [])
+        self._power = 0.0  # of the rank, with which links become rarer
         self._left: LinksLeft | None = None
 
     def add(self, number: int, score: float | None, probability: float | None, *, is_link: bool) -> None:
@@ -120,7 +132,10 @@ class LinkReads:
         reads, self._fitted, self._left = self._reads[: self._due], self._due, None
         values = [value(number, score, probability) for number, score, probability, *_ in reads]
         inputs = described(values, [read[3] for read in reads], [read[4] for read in reads])
-        self._model = ReadModel(inputs, [read[5] for read in reads])
+        links = [read[5] for read in reads]
+        self._model = ReadModel(inputs, links)
+        inputs[:, 1] = 0  # of two candidates of the same value, a later one need not be worse
+        self._power = max(0.0, -float(ReadModel(inputs, links).weights[2]))
         return True
 
     def log_odds(self, number: int, value: float) -> float:
@@ -138,15 +153,29 @@ class LinkReads:
             reads = self._reads[: self._fitted]
             count, linked = Counter(read[0] for read in reads), {read[0] for read in reads if read[5]}
             unread, last, depths = [described([], [], [])], [described([], [], [])], list[int]()
+            limits, limits_of_last = [np.ones(0)], list[float]()
             for number, (values, more) in enumerate(zip(lists, deeper, strict=True)):
                 start, has_link = count[number], float(number in linked)
                 places = np.arange(start, max(len(values), start)) + 1
                 unread.append(described(values[start:], places, np.full(len(places), has_link)))
+                limits.append(self._limits(values, places, linked=number in linked))
                 if more:
                     depths.append(max(len(values), start + 1))
                     last.append(described(values[-1:], depths[-1:], [has_link]))
-            self._left = self._model.left(np.concatenate(unread), np.concatenate(last), depths)
+                    limits_of_last.append(float(limits[-1][-1]) if len(places) else 1.0)
+            self._left = self._model.left(
+                np.concatenate(unread), np.concatenate(last), depths, (np.concatenate(limits), limits_of_last)
+            )
         return self._left
+
+    def _limits(self, values: Float64Array, places: npt.NDArray[np.int64], *, linked: bool) -> Float64Array:
+        """Return upper limits of the probabilities of a list's unread candidates, those at ranks `places`."""
+        limits = np.ones(len(places))
+        if self._power and len(places) and (first := max(int(places[0]), FALLS_FROM)) < places[-1]:
+            log_odds = self._model.log_odds(float(values[first - 1]), first, linked=linked)
+            behind = places > first
+            limits[behind] = (first / places[behind]) ** self._power / (1 + math.exp(-log_odds))
+        return limits
 
 
 class ExpectedLinks(Rule[RuleOptions]):

@@ -87,6 +87,39 @@ def test_reads_are_described_by_what_was_known_then() -> None:
     assert left == model.left(unread, described([-1.0], [12], [True]), [12])
 
 
+def test_links_become_rarer_down_a_list_at_least_as_among_the_reads() -> None:
+    # Of 60 seeds, half have a link: an outlier, mostly the first candidate. All other candidates are alike.
+    values, reads = 2 - np.log(np.arange(1, 101)) / 50, list[tuple[int, float, int, bool, bool]]()
+    for rank in range(25):
+        for number in range(60):
+            if number % 2 or not rank:
+                is_link = (not rank and number % 2 == 0) or (rank, number) in ((1, 1), (4, 3))
+                linked = (number == 1 and rank > 1) or (number == 3 and rank > 4)
+                reads.append((number, float(values[rank]) + 4 * is_link, rank + 1, linked, is_link))
+    history = LinkReads()
+    for number, value, *_, is_link in reads:
+        history.add(number, value, None, is_link=is_link)
+    assert history.fit(lambda _, score, __: score)
+    fitted = reads[: history._fitted]
+    ranks, linked_before, links = (
+        [read[2] for read in fitted],
+        [read[3] for read in fitted],
+        [read[4] for read in fitted],
+    )
+    model = ReadModel(described([read[1] for read in fitted], ranks, linked_before), links)
+    power = -ReadModel(described(np.zeros(len(fitted)), ranks, linked_before), links).weights[2]
+
+    def chance(rank: int) -> float:
+        return float(expit(model.log_odds(float(values[rank - 1]), rank, linked=False)))
+
+    assert power > 1
+    assert chance(100) > 2 * (capped := chance(20) * (20 / 100) ** power)
+    left = history.left([np.zeros(0)] * 60 + [values], [False] * 60 + [True])
+    assert left
+    falling = [min(chance(rank), chance(20) * (20 / rank) ** power) for rank in range(21, 101)]
+    assert left.expected == pytest.approx(sum(map(chance, range(1, 21))) + sum(falling) + 100 * capped)
+
+
 def test_the_rule_stops_when_the_expected_ones_leave_the_target_reached() -> None:
     rule = make("expected", 100_000, 0.9)
     assert isinstance(rule, ExpectedLinks)
