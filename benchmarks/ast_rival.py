@@ -1,4 +1,4 @@
-"""MiniLM at its best, as the rival of the AST: zero-shot on the first 256 tokens, and the maximum over chunks of 256.
+"""MiniLM at its best, as the rival of the AST: zero-shot, both on the first 256 tokens and on the best chunk of 256.
 
 `python -m benchmarks.ast_rival --work FOLDER [--chunks N]` writes FOLDER/DATA/minilm.json for benchmarks.ast_tables.
 The model runs in bfloat16, which halves its time on this machine; vectors are cached in FOLDER, so that a killed run

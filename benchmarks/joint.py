@@ -183,22 +183,22 @@ def orphans(work: Path) -> dict[str, Any]:
 
 
 def orphans_taught(work: Path) -> dict[str, Any]:
-    """The same with 999 links known: each seed trains four rankers."""
+    """As `orphans`, but with 999 links known: each seed trains four rankers."""
     return {str(seed): absent.linked(work, TWEETS, seed, taught=True) for seed in SEEDS}
 
 
 def few_texts(work: Path) -> dict[str, Any]:
-    """The same for a few tweets at a time, with nothing known."""
+    """As `orphans`, but for a few tweets at a time, with one seed."""
     return absent.batches(work, TWEETS, SEEDS[0])
 
 
 def orphan_statements(work: Path) -> dict[str, Any]:
-    """The same for the test statements, with no links known."""
+    """As `orphans`, but for the test statements."""
     return {str(seed): absent.linked(work, STATEMENTS, seed, taught=False) for seed in SEEDS}
 
 
 def orphan_statements_taught(work: Path) -> dict[str, Any]:
-    """The same with 1,000 links known, for one seed."""
+    """As `orphan_statements`, but with 1,000 links known, for one seed."""
     return {str(seed): absent.linked(work, STATEMENTS, seed, taught=True) for seed in SEEDS[:1]}
 
 

@@ -47,7 +47,7 @@ FIVE = (*GROUPS, "cosine")
 AUGMENTED = ("encoder", "encoder + entities", "recommended")
 PAPER, PAPER_CODE = FusionConfig(output="sigmoid"), FusionConfig(output="linear")
 FOLDS = 5
-# How the encoder learns from sampled pairs: (first, epochs on them alone; then, epochs on graded pairs).
+# How the encoder learns from sampled pairs: (epochs on them alone, epochs on graded pairs after that).
 CHOICES = {"mixed with graded pairs": (0, 2), "before graded pairs": (1, 6)}
 # Pairs (A, B) that test whether A is ahead of B: the steps of the paper, then the gain of a step from the network
 # alone.

@@ -158,7 +158,7 @@ def row(subject: Subject, ids: list[str]) -> dict[str, Any]:
 
 
 def systems(work: Path, documents: list[Document], encoder: str | None) -> Iterator[tuple[str, Engine]]:
-    """Yield each system with its engine; without lexicons, its documents are read as in an index that has none."""
+    """Yield each system with its engine; for one without lexicons, documents are read as in an index without any."""
     for name, model in (("", "none"), *((("vectors", encoder),) if encoder else ())):
         yield " and ".join(filter(None, (name, "lexicon"))), engine_of(work, documents, model)
         engine = engine_of(work, documents, model)

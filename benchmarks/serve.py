@@ -135,7 +135,7 @@ def load(url: str, bodies: Path, connections: int, seconds: int) -> dict[str, fl
 
 
 def measure(systems: dict[str, System]) -> dict[str, Any]:
-    """Return each system's best round, by connections."""
+    """Return the best round of each system for each number of connections."""
     for system in systems.values():
         load(system.url, system.bodies, 8, 2)  # this warms up all systems
     found: dict[str, Any] = {name: {} for name in systems}

@@ -48,7 +48,7 @@ PARTS = {"documents.jsonl": "documents", "vectors.f32": "vectors", "ids.txt": "i
 
 
 def questions() -> tuple[list[str], Matrix]:
-    """Return the queries' texts and vectors, float32 [n, DIM]: each statement is its own surroundings."""
+    """Return the queries' texts and vectors, float32 [n, DIM]; each statement serves as its own context."""
     texts = statements()[: QUERIES + WARM]
     return texts, normalised(np.hstack([mean_vectors(texts)] * 2))
 

@@ -1,4 +1,4 @@
-"""Does `linker index tune` gain on unseen queries, and how many judged queries does it need?
+"""Does `linker index tune` improve results on unseen queries, and how many judged queries does it need?
 
 `python -m benchmarks.tuning --cache FOLDER` → benchmarks/results/tuning.json. For each (corpus, encoder) pair, n
 judged queries are drawn at random from all splits, a rule chooses a setting on them, and its choice is compared with

@@ -219,13 +219,13 @@ class HybridIndex:
     def _dense_retriever(self) -> RowSearch:
         if self.vectors is None:
             raise BackendUnavailableError(
-                "the index has no vectors: rebuild it with `encoder`, or search with `mode` bm25"
+                "the index has no vectors: rebuild it with `encoder`, or set `mode` to bm25"
             )
         return self.vectors
 
     def _text_retriever(self) -> TextSearch:
         if self.text is None:
-            raise BackendUnavailableError("the index has no BM25 retriever: search with `mode` dense")
+            raise BackendUnavailableError("the index has no BM25 retriever: set `mode` to dense")
         return self.text
 
 

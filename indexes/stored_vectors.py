@@ -1,4 +1,4 @@
-"""The vector index of a stored generation: opening it over its vectors and graph, and writing it."""
+"""Open the vector index of a stored generation over its vectors and graph, and write it."""
 
 from __future__ import annotations
 

@@ -250,7 +250,7 @@ def writer_of(
     wait: float = 0,
     before: Callable[[], Collection | None] = lambda: None,
 ) -> contextlib.AbstractContextManager[AnyWriter]:
-    """Open the index in a directory or at an address for changes. Raises like `Writer.open`."""
+    """Open the index in a directory or at an address for changes. Raises the errors of `Writer.open`."""
     if address := Address.of(directory):
         from indexes.cluster.writer import RemoteWriter
 

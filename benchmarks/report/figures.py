@@ -144,7 +144,7 @@ def attacks(results: Any) -> Iterator[tuple[str, int, int]]:
 
 # Per node: cores, bytes of page cache, bytes of disk, and the share of the disk that is used.
 CORES, CACHE, DISK, FULL = 16, 32 * 2**30, 2e12, 0.75
-# Copies of a shard, bytes of a shard, share of the CPU time for searches, hours of a month.
+# Copies of a shard, bytes in a shard, share of the CPU time used for searches, hours in a month.
 COPIES, SHARD, BUSY, MONTH = 2, 50e9, 0.5, 730
 # Dimension of a vector; bytes of its links in the graph's lowest layer, which has almost all links.
 DIM, LINKS = 128, 2 * 32 * 4

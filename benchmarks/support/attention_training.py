@@ -29,7 +29,7 @@ class Recipe:
     temperature: float = 0.07
     dropout: float = 0.3
     links: str = "all"  # or "first", "second": halves by text
-    stream: int = 8  # random stream: vectors that learned from a window must not see the same windows again
+    stream: int = 8  # random stream: stages of training use different ones, so as not to share windows
     seed: int = 0
 
 

@@ -26,7 +26,7 @@ from indexes.interface import Document, Matrix
 from linker.engine.engine import Engine
 
 BATCH, K, DIM, KINDS, STANDING = 10, 10, 16, 7, 280
-PAUSE = 0.25  # seconds between two calls of a thread
+PAUSE = 0.25  # seconds between two calls made by the same thread
 OLD = 4  # number of turns after which a writer deletes from a batch
 
 

@@ -27,7 +27,7 @@ class Cluster:
     folder: Path
 
     def address(self, name: str, numbers: list[int] | None = None) -> str:
-        """Return the address of an index, through all nodes or some."""
+        """Return the address of an index, reached through all nodes or only some of them."""
         hosts = [f"{self.nodes[n].host}:{PORT}" for n in numbers or range(NODES)]
         return f"elastic+http://{','.join(hosts)}/{name}"
 

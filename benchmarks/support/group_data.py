@@ -141,13 +141,13 @@ def sentences() -> Grouped:
 
 
 def categories() -> Grouped:
-    """Return BBC news by category: the coarse level."""
+    """Return BBC news by category, the coarse level."""
     documents = rank_data.documents_of(shared_data() / "bbc-news" / "corpus.jsonl.gz")
     return _made([(d, str(d.metadata["category"])) for d in documents], coarse=True)
 
 
 def topics() -> Grouped:
-    """Return a random sample of newswire articles with exactly one topic: the coarse level."""
+    """Return a random sample of newswire articles with exactly one topic each, by topic, the coarse level."""
     of: dict[str, list[str]] = {}
     for path in sorted((shared_data() / "news-topics" / "qrels").glob("*.tsv")):
         for line in path.read_text(encoding="utf-8").splitlines()[1:]:

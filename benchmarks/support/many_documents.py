@@ -106,7 +106,7 @@ def perturbed(vectors: Matrix, others: Matrix, rng: np.random.Generator) -> Matr
 
 
 class Shard:
-    """The documents of shard `number` of `shards`: every `shards`-th real text, then copies of any, `size` in all."""
+    """The documents of shard `number` of `shards`: each `shards`-th real text, then altered copies; `size` in all."""
 
     def __init__(self, number: int, shards: int, size: int, texts: list[str], vectors: Matrix) -> None:
         """`vectors`: of the real texts, float32 [n, d]."""

@@ -159,7 +159,7 @@ class Review:
 
 
 def longest(review: Review, *, noisy: bool = False) -> int:
-    """Return how many documents a review reads at most with the learner."""
+    """Return the maximum number of documents that a review reads with the learner."""
     return (1500 if noisy else 3000) + review.relevant * 6 // 5
 
 

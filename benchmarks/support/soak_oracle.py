@@ -15,7 +15,7 @@ from linker.engine.engine import Engine
 K = 10
 SPARE = 10  # hits kept beyond K, for scores that are equal up to rounding
 CLOSE = 1e-4  # relative: encodings in batches differ in their last digits
-BEHIND = 3  # commits that a response may miss while a worker opens them
+BEHIND = 3  # maximum number of commits by which a response may lag while a worker opens them
 KEPT = 50  # generations
 Known = dict[tuple[Mode, int], tuple[tuple[str, ...], ScoreArray]]
 

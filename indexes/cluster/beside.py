@@ -126,7 +126,7 @@ class ServerText:
     def add(
         self, ids: Sequence[str], texts: Sequence[str], metadata: Sequence[Metadata] | None = None
     ) -> None:
-        """Add a batch, all or nothing. Raises like `add_documents`, and IndexesError if the lengths differ."""
+        """Add a batch, all or nothing. Raises the errors of `add_documents`, and IndexesError if the lengths differ."""
         check_lengths(ids, texts, metadata)
         values = [{}] * len(ids) if metadata is None else metadata
         self.add_documents([Document(i, t, "", m) for i, t, m in zip(ids, texts, values, strict=True)])
@@ -138,14 +138,14 @@ class ServerText:
     def search(
         self, texts: Sequence[str], k: int, where: Filter | None = None, bm25: Bm25Parameters | None = None
     ) -> list[Hits]:
-        """Return the top k documents per query, or fewer; ties are in row order. Raises like `search_rows`."""
+        """Return the top k documents per query, or fewer; ties are in row order. Raises the errors of `search_rows`."""
         check_k(k)
         return self._rows.hits(*self.search_rows(texts, min(k, len(self) or 1), where, bm25))
 
     def search_rows(
         self, queries: Sequence[str], k: int, where: Filter | None = None, bm25: Bm25Parameters | None = None
     ) -> tuple[RowArray, ScoreArray]:
-        """Return rows and scores, including uncommitted changes. Raises like `ClusterText.search_rows`."""
+        """Return rows and scores, including uncommitted changes. Raises the errors of `ClusterText.search_rows`."""
         self.commit()
         self._delete()
         return self._retriever.search_rows(queries, k, where, bm25)

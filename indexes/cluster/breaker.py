@@ -61,7 +61,7 @@ class Breaker:
         return self.run(lambda: self.retriever.search_rows(queries, k, where, **parameters))
 
     def run(self, search: Callable[[], T]) -> T:
-        """Return the result of `search`, which queries the retriever's server. Raises like `search_rows`."""
+        """Return the result of `search`, which queries the retriever's server. Raises the errors of `search_rows`."""
         trial = self._enter()
         try:
             answer = search()

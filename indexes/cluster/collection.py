@@ -63,7 +63,7 @@ class RemoteCollection:
 
     @functools.cached_property
     def rows(self) -> Rows:
-        """The rows of all documents in the order of their stamps, read into memory once. Raises like `ids`."""
+        """The rows of all documents in the order of their stamps, read into memory once. Raises the errors of `ids`."""
         rows = Rows()
         rows.restore(self.documents.ids(), np.empty(0, dtype=np.int64), self.documents.metadata())
         return rows

@@ -47,7 +47,7 @@ class Connection:
         timeout: float | None = None,
         bulk: BulkSettings | None = None,
     ) -> None:
-        """Create a client for the generation `at` (default: the alias's), sending nothing. Raises like `connect`."""
+        """Create a client for generation `at` (default: the alias's); send nothing. Raises the errors of `connect`."""
         self.settings, self.name = settings, at or settings.index
         self.dialect = DIALECTS[settings.server]
         self.client: Elasticsearch = self.dialect.connect(settings, timeout)
@@ -137,7 +137,7 @@ class Connection:
             )
 
     def msearch(self, bodies: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """Return the response to each search. Raises like `Requester.msearch`."""
+        """Return the response to each search. Raises the errors of `Requester.msearch`."""
         return self._requester.msearch(self.name, bodies)
 
     def count(self, query: Mapping[str, Any] | None = None) -> int:

@@ -291,7 +291,9 @@ def _ssl_context(authority: str | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=authority)
     except ssl.SSLError:
-        raise IndexesError(f"{authority} contains no certificate: give the authority's, in PEM") from None
+        raise IndexesError(
+            f"{authority} contains no certificate: give the authority's certificate as PEM"
+        ) from None
 
 
 def _lines(lines: Sequence[bytes]) -> bytes:

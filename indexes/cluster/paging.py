@@ -45,7 +45,7 @@ class PagedSearch:
         return [*clauses, *({"match_phrase": {"terms": phrase}} for phrase in phrases)]
 
     def matching(self, where: Filter) -> RowArray:
-        """Return the rows, int64 [n], of all documents that pass a filter. Raises like `ClusterIndex.msearch`."""
+        """Return the rows, int64 [n], of documents that pass a filter. Raises the errors of `ClusterIndex.msearch`."""
         rows, _ = self._top(
             [{"bool": {"filter": self.clauses(where)}}], self._numbers.width(len(self._numbers))
         )

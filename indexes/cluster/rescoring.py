@@ -77,7 +77,7 @@ class StatisticsCache:
         self._total = {"size": 0, "track_total_hits": True, "aggs": {"last": last, **sums}}
 
     def search(self, bodies: Sequence[Body], terms: Sequence[str]) -> tuple[list[list[Hit]], Statistics]:
-        """Return the hits of each search, and the statistics of at least `terms`. Raises like `Requester.msearch`."""
+        """Return each search's hits and statistics of at least `terms`. Raises the errors of `Requester.msearch`."""
         missing = [term for term in terms if term not in self._known.frequencies]
         # in several requests, since each has a time limit
         for start in range(COUNTED, len(missing), COUNTED):
@@ -101,7 +101,7 @@ class StatisticsCache:
         return [hits_of(answer) for answer in answers[len(missing) :]], known
 
     def of(self, terms: Sequence[str]) -> Statistics:
-        """Return the statistics of any number of different terms. Raises like `Requester.msearch`."""
+        """Return the statistics of any number of different terms. Raises the errors of `Requester.msearch`."""
         _, known = self.search((), terms)
         return Statistics(known.total, {term: known.frequencies[term] for term in terms})
 

@@ -201,7 +201,7 @@ class ClusterVectors(PagedSearch):
         return rows, scores
 
     def search_exactly(self, queries: Matrix, k: int) -> tuple[RowArray, ScoreArray]:
-        """Return the exact rows and scores, both [n, k], for `queries` [n, dim]. Raises like `search_rows`."""
+        """Return the exact rows and scores, both [n, k], for `queries` [n, dim]. Raises the errors of `search_rows`."""
         return self._exact(normalised(check_vectors(queries, self._dim)), k, [])
 
     def draw(self, size: int, seed: int) -> tuple[Matrix, RowArray]:

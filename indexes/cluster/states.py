@@ -58,7 +58,7 @@ def load(address: Address) -> Manifest:
 
 
 def manifest_of(directory: Path) -> Manifest:
-    """Return the manifest of the index in a directory or at an address. Raises like `manifest.load` and `load`."""
+    """Return the manifest of an index in a directory or at an address. Raises the errors of both `load` functions."""
     address = Address.of(directory)
     return load(address) if address else manifests.load(directory)
 

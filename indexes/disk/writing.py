@@ -18,7 +18,7 @@ from indexes.disk import faults
 
 # Errors from a file system that has no hard links, allows none here, or has reached its limit of them.
 NO_LINKS = frozenset({errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
-FLUSHES = 3  # files and folders flushed at a time; with more, a commit takes as long and more processor time
+FLUSHES = 3  # files and folders flushed at a time; with more, a commit is no faster and takes more CPU time
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ class ShardedVectors:
     def search_rows(
         self, queries: Matrix, k: int, where: Filter | None = None
     ) -> tuple[RowArray, ScoreArray]:
-        """Return rows (int64) and scores (float32), [n, k], of `queries`. Raises like `FaissIndex.search_rows`."""
+        """Return rows (int64) and scores (float32), [n, k]. Raises the errors of `FaissIndex.search_rows`."""
         check_k(k)
         allowed = None if where is None else self._rows.mask(where)
 

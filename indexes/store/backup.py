@@ -29,7 +29,7 @@ MOST_MANIFEST = 64 << 20  # bytes
 
 
 def backup(directory: Path, out: Path) -> Manifest:
-    """Copy the last committed generation to `out`, which must be absent or an empty folder; return its manifest.
+    """Copy the last committed generation to `out`, a new path or an empty folder; return its manifest.
 
     If the name ends in .tar, `out` is an archive; otherwise it is a folder, which is itself an index and holds hard
     links if it is on the same file system. Every file is compared with its checksum, and `out` appears complete or
@@ -47,14 +47,14 @@ def backup(directory: Path, out: Path) -> Manifest:
 
 
 def write_archive(directory: Path, target: IO[bytes]) -> Manifest:
-    """Write the last committed generation as a tar archive; return its manifest. Raises like `backup`."""
+    """Write the last committed generation as a tar archive; return its manifest. Raises the errors of `backup`."""
     with storage.disk_errors(f"backing up {directory}"), _open_generation(directory) as (manifest, files):
         _write_tar(directory, manifest, files, target)
     return manifest
 
 
 def restore(source: Path, directory: Path) -> Manifest:
-    """Create an index from a backup (a folder or an archive) in an absent or empty directory; return its manifest.
+    """Create an index from a backup (a folder or an archive) in a new or empty directory; return its manifest.
 
     The directory appears complete or not at all. Raises IndexesError if there is no backup or the directory is not
     empty, DamagedError if the backup is damaged.

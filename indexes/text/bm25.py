@@ -124,7 +124,7 @@ class Bm25Index:
         *,
         building: bool = True,
     ) -> Self:
-        """Return an index that continues from a snapshot (None: from scratch) in the empty or absent folder `scratch`.
+        """Return an index that continues from a snapshot (None: a new one) in the new or empty folder `scratch`.
 
         `known` has segments that are already open, by file name. Unless `building` is true, commits merge only small
         segments. Raises IndexesError if `scratch` is not empty, FileNotFoundError if there is no snapshot,
@@ -283,7 +283,7 @@ class Bm25Index:
         where: Filter | None = None,
         bm25: Bm25Parameters | None = None,
     ) -> tuple[RowArray, ScoreArray]:
-        """Return rows and scores, both [n, k], best first, padded with −1 and −inf. Raises like `search`."""
+        """Return rows and scores, both [n, k], best first, padded with −1 and −inf. Raises the errors of `search`."""
         check_k(k)
         if bm25 and bm25.fields:
             raise IndexesError("the index has no fields, so none can have a weight: build it with `fields`")

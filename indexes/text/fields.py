@@ -133,9 +133,9 @@ class FieldsIndex:
             index.close()
 
     def holding(self, terms: Sequence[int]) -> RowArray:
-        """Return the rows (int64 [n], ascending) that may have all of `terms` (hashes). Raises like `search_rows`.
+        """Return the rows (int64 [n], ascending) that may have all of `terms` (hashes).
 
-        Without both title and text among the fields, any row may have them.
+        Without both title and text among the fields, any row may have them. Raises the errors of `search_rows`.
         """
         if not {"title", "text"} <= set(self._names):
             return np.arange(len(self._rows.ids))

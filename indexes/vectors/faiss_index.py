@@ -159,7 +159,7 @@ class FaissIndex:
         self._generator = generator
 
     def search(self, vectors: Matrix, k: int, where: Filter | None = None) -> list[Hits]:
-        """Return the best documents for each of `vectors`, float32 [n, dim]; ties by row. Raises like `search_rows`."""
+        """Return the top k for `vectors`, float32 [n, dim], ties in row order. Raises the errors of `search_rows`."""
         check_k(k)
         return self._rows.hits(*self.search_rows(vectors, min(k, len(self) or 1), where))
 

@@ -145,7 +145,7 @@ class IvfPq(_Codes):
 
 
 class PqScan(_Codes):
-    """CandidateGenerator by fast scan: 4-bit codes of two dimensions each, all compared in registers."""
+    """A CandidateGenerator that uses fast scan: 4-bit codes of two dimensions each, all compared in registers."""
 
     FOURCCS: ClassVar[Sequence[bytes]] = (b"IPfs",)
     GRID: ClassVar[Sequence[Settings]] = tuple({"refine": r} for r in (1, 2, 4, 8, 16, 32, 64))

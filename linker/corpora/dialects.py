@@ -98,7 +98,7 @@ def _utf16(path: Path) -> str:
 
 
 def _western(raw: bytes, encoding: str) -> tuple[int, int]:
-    """Return how many non-ASCII characters a line has in an encoding, and how many are evidence for it."""
+    """Return how many non-ASCII characters a line has in an encoding, and how many suggest that encoding."""
     try:
         text = raw.decode(encoding)
     except UnicodeDecodeError:

@@ -189,7 +189,7 @@ def tsv_rows(lines: Iterable[Line], limit: int = MAX_LINE) -> Iterator[Row]:
 def csv_rows(
     lines: Iterable[Line], limit: int = MAX_LINE, delimiter: str | None = None, header_row: int | None = None
 ) -> Iterator[Row]:
-    """Yield the rows of CSV; without a delimiter, it is guessed from the first lines, from `header_row` on."""
+    """Yield the rows of CSV; if no `delimiter` is given, the first lines from `header_row` on suggest one."""
     lines, first = _with_head(lines)
     delimiter = delimiter or guess_delimiter(first, header_row)
     if first and SEPARATOR.fullmatch(first[0]):
@@ -205,7 +205,7 @@ def csv_rows(
         except StopIteration:
             break
         except csv.Error as e:
-            # The csv module's message about line ends names a "new-line character"; its others concern quotation marks.
+            # The csv module's message about line ends names a "new-line character"; all others concern quotation marks.
             reason = reason_of(e)
             is_known = reason.cause or "new-line" in reason
             yield *tape.put_back(), reason if is_known else Reason(reason, "quotation-mark")

@@ -31,8 +31,9 @@ TEXTS, CHARACTERS = 500, 2000  # maximum numbers of texts examined per side, and
 FREQUENT, KNOWN = 50, 500  # how many frequent words of one side are looked up in how many of the other
 SHARED = 0.25  # minimum result of `_shared` for two collections in one language
 ENOUGH = 500  # if both sides have at least this many words, a lower result shows that there are two languages
-# There are 24 function words per language. CLEAR of them, and a share CLEAR_SHARE of a side's words, reveal its
-# language. A side is not in a language if it has at most FOREIGN times as many function words of it as of its own.
+# There are 24 function words per language. A side's language is clear if at least CLEAR of its words, and at least
+# CLEAR_SHARE of them, are that language's function words. A side is not in another language if that one's function
+# words are at most FOREIGN times as frequent in it as those of its own.
 CLEAR, CLEAR_SHARE, FOREIGN = 2, 0.05, 1 / 3
 
 

@@ -38,8 +38,8 @@ def check_available(name: str, shown: str, *, fetch: bool, what: str = "encoder"
     else:
         return
     raise InputError(
-        f"there is no {what} {shown!r}{near_misses(shown, stored)}: no folder of that name, no copy of such a model "
-        f"on this machine, and it {why}. {REMEDY}"
+        f"there is no {what} {shown!r}{near_misses(shown, stored)}: there is no folder of that name and no copy of "
+        f"the model on this machine, and the model {why}. {REMEDY}"
     )
 
 

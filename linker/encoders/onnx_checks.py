@@ -46,7 +46,7 @@ def read_graph(path: Path) -> bytes:
 
 
 def check_graph(content: bytes) -> None:
-    """Raise GraphError unless the bytes are a model of listed operators whose weights are in the file next to it."""
+    """Raise GraphError unless the model uses only listed operators and its weights are in the file next to it."""
     nodes = 0
 
     def node(data: bytes) -> None:

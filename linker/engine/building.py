@@ -92,7 +92,7 @@ def _build_on(
     )
     with interruptible() as interrupted, opened as writer:
         check_same_build(writer.manifest, requested, str(address))
-        if writer.manifest.build.complete:  # the build was interrupted in its last commit
+        if writer.manifest.build.complete:  # the build was interrupted during its last commit
             after = writer.commit()
             return BuildReport(after.documents, 0, 0, after.generation)
         if options.engine == "ray":

@@ -199,7 +199,7 @@ class BuildOptions(IndexOptions, IntakeOptions):
         gpus = self.worker_gpus
         if gpus and (self.engine != "ray" or self.encoder == "none"):
             raise InputError(
-                "`worker_gpus` is for workers that encode: give `engine` ray and an `encoder`, too"
+                "`worker_gpus` is for workers that encode: set `engine` to ray, and give an `encoder`"
             )
         if not 0 <= gpus < math.inf or (gpus > 1 and gpus != int(gpus)):
             raise InputError(

@@ -152,7 +152,7 @@ def set_f(r: Ranking) -> Float64Array:
 
 
 def unjudged(r: Ranking, cutoff: float) -> Float64Array:
-    """Return the number of documents in the top `cutoff` without a judgement of 0 or more, divided by `cutoff`."""
+    """Return how many of the top `cutoff` documents have no judgement or a negative one, divided by `cutoff`."""
     return (np.minimum(r.num_ret, cutoff) - r.count(r.rank <= cutoff)) / cutoff
 
 

@@ -56,7 +56,7 @@ def mean_of_defined(per_topic: Float64Array) -> float:
 
 
 def _by_topic(r: Ranking, total: Int64Array, lost: Int64Array, middle: Float64Array) -> Float64Array:
-    """Return each topic's AUC from rank sums, with `total` [t] documents; `middle` [m]: the mean rank of a tie."""
+    """Return each topic's AUC from its rank sums; `total` [t]: its documents; `middle` [m]: the mean rank in a tie."""
     hit = r.relevant
     found = np.bincount(r.topic[hit], minlength=len(r.topics))
     ranks = np.bincount(r.topic[hit], (total[r.topic] + 1 - middle)[hit], minlength=len(r.topics))

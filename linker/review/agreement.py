@@ -12,7 +12,7 @@ from linker.base.errors import InputError
 from linker.review.interface import Judgement, Verdict
 from linker.review.ledger import Ledger
 
-CONSENSUS = "consensus"  # reviewer name of resolved conflicts: not a person, so that κ does not change
+CONSENSUS = "consensus"  # reviewer name for resolved conflicts: not a person, so that κ does not change
 Pair = tuple[str, str]  # seed and document
 
 

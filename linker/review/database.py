@@ -266,7 +266,7 @@ def _remedy(path: Path, error: Exception) -> tuple[str, str]:
     text = str(error)
     if "full" in text or "disk I/O" in text:
         cause = "disk-full" if "full" in text else "disk-faulty"
-        return cause, ": free some space and repeat; earlier judgements are kept"
+        return cause, ": free some space and try again; earlier judgements are kept"
     if "readonly" in text or "unable to open" in text:
         place = path.absolute().parent
         return (

@@ -174,7 +174,7 @@ def _check_ours(folder: Path) -> None:
         try:
             _read(folder / PAIRS, ProposedLink)
         except InputError:
-            raise InputError(f"{folder} was not written by linker: move it elsewhere, and repeat") from None
+            raise InputError(f"{folder} was not written by linker: move it elsewhere and try again") from None
 
 
 def _ranked(run: Path, sources: dict[str, Document], targets: dict[str, Document]) -> list[ProposedLink]:

@@ -29,7 +29,7 @@ USUAL = 4.0  # standard deviations above its seed's mean at which a candidate is
 
 
 class Queue(Order, Protocol):
-    """An order as a review needs it: with a fingerprint, and able to be prepared and restarted."""
+    """An order in the form that a review needs: it has a fingerprint, and can be prepared and restarted."""
 
     @property
     def version(self) -> str:

@@ -82,7 +82,7 @@ def delete(folder: Path, uploads: Collection[str]) -> None:
         with _locked(folder) as top:
             if other := _foreign(folder, uploads):
                 raise InputError(
-                    f"{other} was not written by linker, so nothing was deleted: move it elsewhere, and repeat"
+                    f"{other} was not written by linker, so nothing was deleted: move it elsewhere and try again"
                 )
             for name in (INDEX, UNFINISHED + INDEX):
                 dropping.discard(folder / name)
@@ -108,7 +108,7 @@ def clear(folder: Path) -> None:
         p for p in (folder, *folder.iterdir()) if p.is_symlink() or (p != folder and p.name not in LINK_FILES)
     ]
     if others:
-        raise InputError(f"{others[0]} was not written by linker: move it elsewhere, and repeat")
+        raise InputError(f"{others[0]} was not written by linker: move it elsewhere and try again")
     for name in LINK_FILES:
         (folder / name).unlink(missing_ok=True)
     folder.rmdir()

@@ -109,7 +109,7 @@ class Project:
         )
 
     def adopt(self) -> None:
-        """Mark the folder as a review's if it was made by linker 0.2, which left no mark. Raises InputError."""
+        """Mark the folder as belonging to a review if linker 0.2, which left no mark, made it. Raises InputError."""
         if self.folder and not ownership.is_marked(self.folder) and ownership.has_our_form(self.about):
             ownership.mark(self.folder)
 

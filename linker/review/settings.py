@@ -73,7 +73,7 @@ class Settings:
             )
         if self.per_seed and self.unit == "topic":
             raise InputError(
-                "all seeds of a topic share their documents: to stop per seed, choose the unit pairs"
+                "all seeds of a topic share their documents: to stop each seed separately, choose the unit 'pairs'"
             )
         if self.rule == "expected" and self.unit == "topic":
             raise InputError(
@@ -136,7 +136,7 @@ def _spread(texts: Sequence[str], most: int) -> Sequence[str]:
 
 
 def _words(texts: Iterable[str]) -> list[frozenset[str]]:
-    """Return the words of each text, without those in web addresses, which posts of all stories share."""
+    """Return the words of each text, leaving out web addresses, whose words occur in posts about every story."""
     return [frozenset(WORD.findall(ADDRESS.sub("", text[:CHARACTERS].lower()))) for text in texts]
 
 

@@ -41,7 +41,7 @@ def rerank(
     k: int,
     weight: float = 1.0,
 ) -> Answer:
-    """Return the answer with the top k of each query after scoring every candidate with its query.
+    """Score every candidate against its query, and return the answer with each query's top k.
 
     With `weight` 1, the scores are the reranker's; below 1, the z-scores of both stages within a query are added, with
     weight `weight` for the reranker's. Ties keep the order of the first stage. Raises IndexesError if `weight` is not

@@ -208,7 +208,7 @@ def _link(path: Path, texts: Mapping[str, str], documents: Mapping[str, str], lo
     for query, document in linked:
         if query not in text_rows or document not in document_rows:
             missing = f"query {query!r}" if query not in text_rows else f"document {document!r}"
-            raise InputError(f"{path} links the {missing}, which is not in the data")
+            raise InputError(f"{path} links to the {missing}, which is not in the data")
         links.append((text_rows[query], document_rows[document]))
     if not links:
         raise InputError(f"{path} holds no link with a positive grade")

@@ -210,7 +210,7 @@ def test_what_cannot_be_used_is_named_and_stores_nothing(engine: Engine) -> None
         ({"unit": "story"}, "unit 'story'"),
         ({"order": "luck"}, "order 'luck'"),
         ({"unit": "pairs", "order": "feedback"}, "needs one topic"),
-        ({"per_seed": True}, "choose the unit pairs"),
+        ({"per_seed": True}, "choose the unit 'pairs'"),
         ({"target": 1.5}, "target recall of 1.5"),
         ({"target": True}, "target = True"),
         ({"until": 0}, "until = 0"),

@@ -103,7 +103,7 @@ def test_what_cannot_be_used_is_named(config: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"encoder\.projection does not apply"):
         run(load(config, TrainConfig, ["encoder.projection=4"]))
     (tmp_path / "train.tsv").write_text("query-id\tcorpus-id\tscore\nq0\tnowhere\t1\n")
-    with pytest.raises(InputError, match=r"train\.tsv links the document 'nowhere'"):
+    with pytest.raises(InputError, match=r"train\.tsv links to the document 'nowhere'"):
         run(load(config, TrainConfig))
     (tmp_path / "full").mkdir()
     (tmp_path / "full/thesis.txt").write_text("keep me")

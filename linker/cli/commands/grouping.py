@@ -288,7 +288,7 @@ def _cells(groups: Groups, side: Side, about: Mapping[str, Span | None]) -> Iter
 
 
 def _row(side: Side, one: str, other: str, probability: float | None) -> ExportRow:
-    """Return a pair to judge as a review's record, without a verdict; `probability` is that of its group."""
+    """Return a pair for judging, in the form of a review's record without a verdict; `probability` is its group's."""
     first, second = side.documents[one], side.documents[other]
     seed = Seed(one, first.text, first.title, metadata=dict(first.metadata))
     document = Document(other, second.text, second.title, dict(second.metadata))

@@ -24,7 +24,7 @@ from linker.review.exporting.rows import ExportRow
 from linker.review.exporting.writing import PAIRS, write_pairs
 from linker.review.interface import Judgement, Seed
 
-SURE = 0.9  # minimum P(link) for a lexicon to learn from a link, in addition to known links
+SURE = 0.9  # minimum P(link) of the links from which a lexicon learns in addition to the known ones
 UNJUDGED: Any = ""
 
 

@@ -153,4 +153,4 @@ def _check_rows(path: Path, matrix: npt.NDArray[np.floating], ids: Sequence[str]
             wrong.append(f"row {start + row}{name} is {what}")
     if wrong:
         more = f" and {len(wrong) - SHOWN:,} more" if len(wrong) > SHOWN else ""
-        raise InputError(f"{path}: {', '.join(wrong[:SHOWN])}{more}: a cosine needs a direction")
+        raise InputError(f"{path}: {', '.join(wrong[:SHOWN])}{more}: such vectors have no cosine")

@@ -25,7 +25,7 @@ from linker.engine.engine import Engine
 from linker.engine.lexicons import QueryLexicon
 from linker.scoring.pairs.words import CHARACTER_OR_WORD
 
-DICTIONARY = 1e6  # weight of a dictionary's word pairs; links rank them, and add words that it lacks
+DICTIONARY = 1e6  # weight of a dictionary's word pairs; links rank these pairs, and add words that the dictionary lacks
 WORDS = 200_000  # maximum number of words that identify the language
 LEAST = 0.5  # minimum change in a language's log odds for a word to be stored
 ASKED = 100  # linked texts on which the index's encoder is tested

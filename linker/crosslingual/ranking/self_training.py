@@ -26,7 +26,7 @@ def self_train(
     seed: int = 0,
     expected: float | None = None,
 ) -> tuple[Solution, list[dict[str, Any]]]:
-    """Return the solution improved by learning from its own sure links (pseudo-links), and a record of each round.
+    """Return the solution improved by learning from its own surest links (pseudo-links), and a record of each round.
 
     This is transductive: it also learns from the unlinked pages. Each page is described without its own pseudo-link,
     so the pseudo-links are held out. A round is kept if a score learned only from links ranks their targets higher

@@ -45,6 +45,6 @@ def aligned_words(
 
 
 def _within(translations: sp.csr_array, x: ColumnVectors, y: ColumnVectors) -> Int64Array:
-    """Return the pairs of a matrix [v source, v target] whose words have vectors, as rows of `x` and `y`: [p, 2]."""
+    """Return those word pairs of a matrix [v source, v target] that have vectors, as rows of `x` and `y`: [p, 2]."""
     part = sp.coo_array(translations[x.words][:, y.words])
     return np.stack([part.row, part.col], axis=1).astype(np.int64)

@@ -56,7 +56,7 @@ class Passages:
 
     @cached_property
     def factor(self) -> Factor:
-        """The vectors as the right factor of products."""
+        """The vectors as the right-hand factor of a matrix product."""
         return Factor.of(self.vectors)
 
     def of(self, pages: Int64Array) -> tuple[Int64Array, Int64Array]:

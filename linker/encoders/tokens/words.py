@@ -94,7 +94,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, tokens: Iterable[str]) -> Vocabulary:
-        """Return a vocabulary that numbers `tokens` from 2 in their order; repeated and special ones count once."""
+        """Return a vocabulary that numbers `tokens` from 2 in the given order; repeated and special ones count once."""
         return cls(tuple(dict.fromkeys((*SPECIALS, *tokens))))
 
     @classmethod

@@ -59,7 +59,7 @@ def connection(ray: Any, cpus: int | None = None, gpus: int | None = None) -> It
 
 
 def workers(ray: Any, gpus: float = 0) -> int:
-    """Return how many workers with a CPU and `gpus` GPUs each fit on the machines. Raises LinkerError if none does."""
+    """Return how many workers with one CPU and `gpus` GPUs each can run at once. Raises LinkerError if none can."""
     machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     if not gpus:
         return max(1, int(sum(machine.get("CPU", 0) for machine in machines)))

@@ -85,7 +85,7 @@ def read_pipelines(values: Sequence[str]) -> dict[str, str]:
 
 
 def load_pipeline(name: str) -> Any:
-    """Load a spaCy pipeline by name or path. Raises InputError that says how to install one, MissingExtraError."""
+    """Load a spaCy pipeline by name or path. Raises InputError if it is missing or finds nothing, MissingExtraError."""
     with importing("named entities", "entities"):
         import spacy
     try:

@@ -120,14 +120,14 @@ def _reasons(posts: Posts, dim: int, links: int) -> list[str]:
     """Return why figures differ from the paper's: the differences in data and protocol."""
     most = sum(min(1.0, links / rank) for rank in RANKS) / len(RANKS)
     return [
-        *([] if posts.official else ["other data and fewer links"]),
+        *([] if posts.official else ["different data and fewer links"]),
         *(
             []
             if "glove" in posts.vectors
             else [f"{dim}-dimensional word vectors in place of the paper's GloVe vectors"]
         ),
-        "the first tokens of a text, where the author's code keeps the last 1,000",
-        f"{links:,} links allow an mRP of {most:.3f} at most",
+        "the first tokens of a text, whereas the author's code keeps the last 1,000",
+        f"with {links:,} links, the mRP is at most {most:.3f}",
     ]
 
 

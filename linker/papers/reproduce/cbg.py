@@ -259,7 +259,7 @@ def _cosine(encoder: str, pairs: Sequence[Pair]) -> System:
 
 
 def _constant(one: Resource, seed: int) -> Outcome:
-    """Return the figures of the mean training grade: its MSE; its correlation is undefined."""
+    """Return the figures for always predicting the mean training grade: the MSE; the correlation is undefined."""
     del seed
     mean = float(np.mean(golds(one.train))) / TOP
     gold = np.array(golds(one.test)) / TOP

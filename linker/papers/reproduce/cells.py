@@ -51,7 +51,7 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A data set of a paper and the systems on it.
+    """A paper's data set, and the systems evaluated on it.
 
     `tables`: titles and measures, all filled from the same cells; `reasons`: why all figures differ; `gold`: the
     judgements [n] of the pairs that systems score; `made_of`: a hash of the data and settings, to match stored cells.

@@ -98,7 +98,7 @@ def read_task(path: Path, data: Path) -> list[NewsPair]:
     """Return the table's pairs whose articles are both stored as NN/ID.json. Raises InputError if none are."""
     articles = {file.stem: file for file in data.rglob("*.json") if file.parent.name == file.stem[-2:]}
     pairs = []
-    # Only the ids, languages and scores are read, so other characters may be damaged.
+    # Only the ids, languages and scores are read, so it does not matter if other characters are damaged.
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
         reader = csv.DictReader(file)
         names = {name.lower(): name for name in reader.fieldnames or ()}

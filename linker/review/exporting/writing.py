@@ -156,7 +156,7 @@ def _write_csv(job: _Job, file: IO[bytes], _: Path) -> int:
 
 
 def cells_to_csv(rows: Iterable[Sequence[Cell]], file: IO[bytes], *, bom: bool = True) -> None:
-    """Write rows of cells as CSV, in which no spreadsheet mistakes a cell for a formula."""
+    """Write rows of cells as CSV, so that no spreadsheet mistakes a cell for a formula."""
     text = io.TextIOWrapper(file, "utf-8-sig" if bom else "utf-8", newline="")
     writer = csv.writer(text)
     for cells in rows:

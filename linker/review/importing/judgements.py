@@ -87,8 +87,8 @@ def _label(path: Path, columns: Mapping[str, None], pairs: Mapping[tuple[str, st
     for (one, other), line in pairs.items():
         if one in present:
             raise InputError(
-                f"{path}:{line}: the columns {one!r} and {other!r} disagree: use `label` to say which one has the "
-                f"verdicts, such as `label` {one}"
+                f"{path}:{line}: the columns {one!r} and {other!r} disagree: say with `label` which one holds the "
+                f"verdicts, for example `label` {one}"
             )
     if columns and not present:
         raise InputError(
@@ -234,7 +234,7 @@ def _number(fields: Fields, name: str) -> float | None:
 
 
 def _time(text: str) -> str:
-    """Return a time as a ledger stores it; one without a time zone, as ASReview's tables have, is UTC."""
+    """Return a time as a ledger stores it; one without a time zone, such as those in ASReview's tables, is UTC."""
     if not text:
         return ""
     try:

@@ -27,7 +27,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """The candidates of each row by the seed's id, best first, and a stamp of their inputs (`stamp`).
+    """Each row's candidates, best first, by the seed's id, and a stamp of their inputs (`stamp`).
 
     `known`: how many rows had a match when the candidates were computed; the probabilities were learned from these
     rows. `held` and `right`: if the index has a calibration, P(link) of the first candidates of held-out texts, and

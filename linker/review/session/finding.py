@@ -103,7 +103,7 @@ def find(
 
 
 def _enough(review: Review, limits: FindLimits) -> str:
-    """Return why to stop now, or an empty string to continue; begin the audit if it is due."""
+    """Return the reason to stop now, or an empty string to continue; begin the audit if it is due."""
     progress, until = review.progress(), review.settings.until
     if until and not review.settings.per_seed and progress.found >= until:
         return f"{until} relevant found"

@@ -218,7 +218,7 @@ class Review(Reading):
             self._take_back(holder)
 
     def enough(self) -> str:
-        """Return why to stop, by the settings' `until` or the stopping rule's estimate; an empty string to continue."""
+        """Return the reason to stop, from the settings' `until` or the stopping rule; an empty string to continue."""
         with self._lock:
             until, stop = self.settings.until, self.stop
             if until and not self.settings.per_seed and self._tally.found >= until:

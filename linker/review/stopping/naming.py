@@ -32,7 +32,7 @@ def make(
     if name not in _RULES:
         near = difflib.get_close_matches(name, NAMES, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        raise InputError(f"no stopping rule is called {name!r}: {hint}known are {', '.join(NAMES)}")
+        raise InputError(f"no stopping rule is called {name!r}: {hint}the known rules are {', '.join(NAMES)}")
     if not 0 < target <= 1:
         raise InputError(
             f"{where}: a target recall of {target:g}: choose one above 0 and up to 1, such as 0.8"

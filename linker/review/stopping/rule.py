@@ -14,7 +14,7 @@ from linker.review.stopping.audit import Audit
 from linker.review.stopping.total import FindHistory
 from linker.review.wording import Sentence, joined, say, say_many
 
-LEAST_FOUND = 15  # minimum number of relevant documents found for any claim
+LEAST_FOUND = 15  # minimum number of relevant documents that must be found before any claim is made
 ASSUMPTION = say("The first twentieth of the unread holds at least half of the relevant ones left.")
 
 

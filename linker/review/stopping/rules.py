@@ -44,7 +44,7 @@ class UrnOptions(RuleOptions):
         """Raise ValueError for a value outside its range."""
         RuleOptions.__post_init__(self)
         if self.w < 0:
-            raise ValueError(f"w = {self.w:g}: choose a number above 0, or 0 for one by the target")
+            raise ValueError(f"w = {self.w:g}: choose a number above 0, or 0 to derive it from the target")
 
 
 class Urn(Rule[UrnOptions]):
@@ -125,7 +125,7 @@ class Hypergeometric(Rule[RuleOptions]):
     def __init__(self, population: int, target: float, options: RuleOptions | None = None) -> None:
         """See `Rule`."""
         super().__init__(population, target, options)
-        # reads before each urn, and relevant documents before the first one
+        # number of reads before each urn, and of relevant documents before the first urn
         self._starts, self._before = [0], 0
         self._look()
 

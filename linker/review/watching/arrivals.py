@@ -98,7 +98,7 @@ class Arrivals:
     def _blocks(self) -> Iterator[bytes]:
         """Yield the available data without waiting for more; `read1` returns the data in a pipe."""
         while True:
-            # Checked first, so that data written just before another file took the name is read, too.
+            # Checked first, so that data written just before another file took the name is also read.
             self._ended = not self._regular or self._following() is not None
             while block := self._file.read1(BLOCK):
                 yield block

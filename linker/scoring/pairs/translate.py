@@ -223,7 +223,7 @@ def _json_fields(line: str, where: str) -> tuple[str, str, str, str]:
         fields = [value[name].strip() for name in ("source", "target", "text", "translation")]
     except (orjson.JSONDecodeError, LookupError, TypeError, AttributeError):
         raise InputError(
-            f"{where}: expected an object with source, target, text and translation, all texts"
+            f"{where}: expected an object with source, target, text and translation, all of them strings"
         ) from None
     return fields[0], fields[1], fields[2], fields[3]
 

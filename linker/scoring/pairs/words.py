@@ -43,7 +43,7 @@ def first_words(text: str, count: int) -> str:
 
 
 def spaced(text: str) -> str:
-    """Return the text with each run of Han and kana as its overlapping pairs of characters, with spaces between them.
+    """Return the text with each run of Han and kana replaced by its overlapping character pairs, separated by spaces.
 
     Code that splits at spaces then finds words there, too: 国家统计 becomes 国家 家统 统计.
     """

@@ -49,7 +49,7 @@ VALUES = record(
 
 
 def save(calibration: Calibration, folder: Path) -> Calibration:
-    """Write a calibration to a folder, which may exist; return it as `load` does. Raises InputError."""
+    """Write a calibration to a folder, which may already exist; return it as `load` does. Raises InputError."""
     values: dict[str, Any] = {
         "format": FORMAT,
         "names": calibration.names,

@@ -35,7 +35,10 @@ class RankedSearch:
         self._gatherer = Gatherer(collection, ranker.pool, embed if ranker.encoder else None)
 
     def search(self, texts: Sequence[str], k: int, where: Filter | None = None) -> Answer:
-        """Return each text's top k, scored by P(link) if they are a batch. Raises BackendUnavailableError."""
+        """Return the top k for each text, scored by P(link); FEWEST texts or more are calibrated together.
+
+        Raises BackendUnavailableError.
+        """
         gatherer = self._gatherer.again()
         parts = [
             self.ranker.rank(gatherer.gather(texts[start : start + BATCH], where))

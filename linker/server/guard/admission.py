@@ -54,7 +54,7 @@ class Hosts:
         return cls(tuple(name.lower() for name in (host, *allowed)), any_address=not is_loopback(host))
 
     def answers_to(self, name: str) -> bool:
-        """Return whether requests to this name or address, without a port, are answered."""
+        """Return whether the server answers requests to this name or address (given without a port)."""
         name = name.strip("[]").lower()
         return name in LOOPBACK or name in self.names or (self.any_address and is_address(name))
 

@@ -1,4 +1,4 @@
-"""The page Compare: the agreement of two reviewers, the effect of a score threshold, and the measures of runs."""
+"""The Compare page: the agreement of two reviewers, the effect of a score threshold, and the measures of runs."""
 
 from __future__ import annotations
 

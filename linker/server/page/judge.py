@@ -1,4 +1,4 @@
-"""The page Judge: one document in full next to its seed, a key for each verdict, and the last verdict."""
+"""The Judge page: one document in full next to its seed, a key for each verdict, and the last verdict."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def as_lines(metadata: Mapping[str, Any]) -> dict[str, str]:
 
 
 def unwrap(text: str) -> str:
-    """Return a text without the hard line breaks of a wrapped file (newswire, e-mail), of the same length.
+    """Return a text of the same length, without the hard line breaks of a wrapped file (newswire, e-mail).
 
     A line of more than 40 characters that does not end a sentence and continues in the next line counts as wrapped,
     but fewer than three such lines may be chance.
@@ -200,7 +200,7 @@ def _label(number: int, seed: Seed) -> str:
 
 
 def _states(opened: Opened, reviewer: str) -> dict[str, dict[str, tuple[Verdict, str]]]:
-    """Return, by document and seed ("" in a topic), the verdict that counts, and the one to show: the same, or "mixed".
+    """Return, per document and seed ("" in a topic), the verdict that counts and the one to show (the same or "mixed").
 
     If two reviewers judge everything blind, only this reviewer's own verdicts.
     """

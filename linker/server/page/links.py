@@ -1,4 +1,4 @@
-"""The page Links: judge the pairs of a `linker link` run one after another."""
+"""The Links page: judge the pairs of a `linker link` run one after another."""
 
 from __future__ import annotations
 

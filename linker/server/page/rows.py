@@ -1,4 +1,4 @@
-"""The page Judge of a review of rows: the list of rows, and one open row with its candidates, best first."""
+"""The Judge page of a review of rows: the list of rows, and one open row with its candidates, best first."""
 
 from __future__ import annotations
 

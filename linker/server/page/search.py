@@ -1,4 +1,4 @@
-"""The page Search: hits outside the queue, filtered by field, to be judged at once or added as seeds."""
+"""The Search page: hits outside the queue, filtered by field, to be judged at once or added as seeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page Seeds: the texts to find links for, chosen from the documents, pasted or uploaded."""
+"""The Seeds page: the texts to find links for, chosen from the documents, pasted or uploaded."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def test_every_rule_has_a_name_and_the_default_is_the_urn() -> None:
     ("name", "target", "options", "message"),
     [
         ("urm", 0.8, {}, "did you mean 'urn'"),
-        ("nothing", 0.8, {}, "known are urn, expected, hypergeometric"),
+        ("nothing", 0.8, {}, "the known rules are urn, expected, hypergeometric"),
         ("urn", 1.2, {}, "a target recall of 1.2"),
         ("urn", 0.8, {"gaps": 3}, "unknown key gaps: did you mean gap"),
         ("urn", 0.8, {"gap": 0}, "gap = 0"),
