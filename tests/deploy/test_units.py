@@ -19,7 +19,8 @@ from tests.site.test_words import CACHE
 UNIT = ROOT / "deploy" / "linker.service"
 HARDENED = (
     "DynamicUser=yes", "ProtectSystem=strict", "ProtectHome=yes", "PrivateTmp=yes", "NoNewPrivileges=yes",
-    "CapabilityBoundingSet=", "StateDirectoryMode=0700", "SystemCallFilter=@system-service",
+    "CapabilityBoundingSet=", "StateDirectoryMode=0700", "SystemCallFilter=@system-service", "TasksMax=512",
+    "MemoryMax=80%",
 )  # fmt: skip
 
 
@@ -38,6 +39,15 @@ def test_the_service_of_compose_can_do_little_and_is_closed_to_other_machines() 
     assert service["environment"]["LINKER_ELASTIC_USER"] == "linker"
     assert stages[-1].last("CMD").words == [word for word in service["command"] if "linker" not in word][:-1]
     assert service["command"][-2:] == ["--allow-host", "linker"]
+
+
+def test_the_services_of_compose_have_limits_and_one_image_of_elasticsearch() -> None:
+    yaml = pytest.importorskip("yaml")
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    for name in ("elasticsearch", "linker"):
+        assert services[name]["mem_limit"].endswith("_MEMORY:-2g}")
+        assert services[name]["pids_limit"]
+    assert services["user"]["image"] == services["elasticsearch"]["image"]
 
 
 def test_the_service_of_compose_may_send_its_password_to_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
