@@ -11,6 +11,7 @@ systems' builds do only what the row names. `cpu` is the CPU time of all threads
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import shutil
 import time
@@ -189,7 +190,7 @@ def lance_table(work: Path, path: Path, texts: bool) -> Any:
             part = vectors[low : low + BLOCK]
             rows = pa.array(np.arange(low, low + len(part)), pa.int64())
             if texts:
-                column = pa.array([text for text, _ in zip(lines, part, strict=False)], pa.string())
+                column = pa.array(list(itertools.islice(lines, len(part))), pa.string())
             else:
                 column = pa.FixedSizeListArray.from_arrays(pa.array(np.ravel(part)), DIM)
             yield pa.RecordBatch.from_arrays([rows, column], names=["row", "text" if texts else "vector"])
