@@ -138,7 +138,7 @@ def opened_linker(work: Path, path: Path, mode: str) -> tuple[Search, Settings]:
     if mode == "hybrid":
         return lambda n: list(engine.search(texts[n], K, mode="hybrid", vectors=vectors[n]).hits[0].ids), []
     cells = engine.collection.hybrid.vectors.generator.settings  # type: ignore[union-attr] # FaissIndex
-    points = [*CURVE, dict(cells)]
+    points = [*({"probed": 1 / parts, "refine": 1} for parts in (512, 256, 128)), *CURVE, dict(cells)]
     return (
         lambda n: list(engine.search(k=K, vectors=vectors[n]).hits[0].ids),
         [(str(point), functools.partial(cells.update, point)) for point in points],
