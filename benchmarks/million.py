@@ -145,11 +145,11 @@ def opened_linker(work: Path, path: Path, mode: str) -> tuple[Search, Settings]:
     )
 
 
-def build_faiss(work: Path, path: Path, kind: str) -> None:
+def build_faiss(work: Path, path: Path) -> None:
     vectors = vectors_of(work)
+    kind = f"IVF1024,PQ{DIM // 2}x4fs,RFlat"
     index = direct.faiss.index_factory(DIM, kind, direct.faiss.METRIC_INNER_PRODUCT)
-    if not index.is_trained:
-        index.train(np.ascontiguousarray(vectors[:: max(1, len(vectors) // TRAINED)]))
+    index.train(np.ascontiguousarray(vectors[:: max(1, len(vectors) // TRAINED)]))
     index.add(vectors)
     direct.faiss.write_index(index, str(path))
 
@@ -200,9 +200,9 @@ def lance_table(work: Path, path: Path, texts: bool) -> Any:
     return lancedb.connect(str(path)).create_table("t", batches(), schema=schema)
 
 
-def build_lance(work: Path, path: Path, kind: str) -> None:
+def build_lance(work: Path, path: Path) -> None:
     table = lance_table(work, path, texts=False)
-    table.create_index(metric="dot", vector_column_name="vector", index_type=kind)
+    table.create_index(metric="dot", vector_column_name="vector", index_type="IVF_PQ")
 
 
 def build_lance_text(work: Path, path: Path) -> None:
@@ -239,27 +239,16 @@ Build = Callable[[Path, Path], None]
 Open = Callable[[Path, Path], tuple[Search, Settings]]
 SYSTEMS: dict[str, tuple[Build | None, Open]] = {
     "linker, vectors": (None, functools.partial(opened_linker, mode="dense")),
-    "FAISS, HNSW": (
-        functools.partial(build_faiss, kind="HNSW32"),
-        functools.partial(opened_faiss, grid=[{"efSearch": n} for n in (16, *PROBED[4:], 384, 512)]),
-    ),
     "FAISS, IVF and PQ": (
-        functools.partial(build_faiss, kind=f"IVF1024,PQ{DIM // 2}x4fs,RFlat"),
+        build_faiss,
         functools.partial(
             opened_faiss, grid=[{"nprobe": n, "k_factor_rf": f} for n in PROBED for f in (2, 8)]
         ),
     ),
     "LanceDB, IVF and PQ": (
-        functools.partial(build_lance, kind="IVF_PQ"),
+        build_lance,
         functools.partial(
             opened_lance, grid=[{"nprobes": n, "refine_factor": f} for n in PROBED for f in (5, 20)]
-        ),
-    ),
-    "LanceDB, IVF and HNSW": (
-        functools.partial(build_lance, kind="IVF_HNSW_SQ"),
-        functools.partial(
-            opened_lance,
-            grid=[{"nprobes": n, "ef": e, "refine_factor": 3} for n in (1, 2, 4, 8, 16) for e in (50, 150)],
         ),
     ),
     "linker, BM25": (None, functools.partial(opened_linker, mode="bm25")),
