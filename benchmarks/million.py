@@ -248,7 +248,8 @@ SYSTEMS: dict[str, tuple[Build | None, Open]] = {
     "LanceDB, IVF and PQ": (
         build_lance,
         functools.partial(
-            opened_lance, grid=[{"nprobes": n, "refine_factor": f} for n in PROBED for f in (5, 20)]
+            opened_lance,
+            grid=[{"nprobes": n, "refine_factor": f} for n in PROBED[::4] for f in (20, 100, 400)],
         ),
     ),
     "linker, BM25": (None, functools.partial(opened_linker, mode="bm25")),
