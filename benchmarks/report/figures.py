@@ -56,6 +56,37 @@ def ten_million_bytes(results: Any) -> Mapping[str, float]:
 
 
 @helper
+def missed_by_writes(results: Any) -> list[str]:
+    """Return the targets of benchmarks/writes.py that were missed, with the figures."""
+    searches, service, claims = results["stream"]["searches"], results["service"], results["claims"]
+    slower = {
+        "during commits": searches["beside"]["p99_ms"] / searches["quiet"]["p99_ms"],
+        "during merges": searches["merging"]["p99_ms"] / searches["quiet"]["p99_ms"],
+        "next to the service's writers": service["searches"]["beside"]["p99_ms"]
+        / service["searches"]["quiet"]["p99_ms"],
+    }
+    longest, rate = results["stream"]["commit"]["longest_ms"], service["documents_per_s"]
+    build, lone = claims["build_cpu_s"], claims["lone_per_cpu_s"]
+    targets = [
+        (longest <= 100, f"no commit longer than 100 ms ({longest:.0f})"),
+        *(
+            (
+                factor <= 2,
+                f"searches {when} at most twice as slow in the 99th percentile ({factor:.1f} times)",
+            )
+            for when, factor in slower.items()
+        ),
+        (
+            rate >= 200,
+            f"200 documents per second from {service['writers']} clients during searches ({rate:.0f})",
+        ),
+        (build <= 0.2, f"a BM25 build of 14,231 claims in 0.2 CPU-seconds ({build:.2f})"),
+        (lone >= 10_000, f"10,000 single BM25 queries of them per CPU-second ({lone:,})"),
+    ]
+    return [text for reached, text in targets if not reached]
+
+
+@helper
 def distinct(rows: Iterable[Row], *names: str) -> list[tuple[Any, ...]]:
     """Return the different values of some fields, in the order in which they occur."""
     return list(dict.fromkeys(tuple(row[name] for name in names) for row in rows))

@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
 PACKAGES = (
-    "numpy", "scipy", "tantivy", "bm25s", "faiss-cpu", "faiss-gpu-cu12", "torch", "sentence-transformers",
+    "numpy", "scipy", "tantivy", "bm25s", "faiss-cpu", "faiss-gpu-cu12", "lancedb", "torch", "sentence-transformers",
     "ranx", "pytrec-eval-terrier", "entmax", "pandas", "polars", "numba",
 )  # fmt: skip
 

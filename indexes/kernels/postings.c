@@ -333,6 +333,8 @@ static uint64_t slot_of(const uint64_t *hashes, int64_t slots, uint64_t hash) {
 
 static int digit(uint8_t c) { return c >= '0' && c <= '9'; }
 
+static int letter(uint8_t c) { return (c | 32) >= 'a' && (c | 32) <= 'z'; }
+
 /* Return the length in bytes of the separator at a place of a UTF-8 text, or 0 if a piece begins or continues there.
    Separators are ASCII characters other than letters and digits, U+2000 to U+206F, and the no-break space; pieces
    between other separators are analysed as one. A point or comma between digits is not a separator; in posts, only ASCII
@@ -342,7 +344,7 @@ static int64_t separator(const uint8_t *start, int64_t at, int64_t bytes, int64_
     const int64_t left = bytes - at;
     if (posts) return c <= ' ' || c == 127;
     if ((c == '.' || c == ',') && at > 0 && left > 1 && digit(text[-1]) && digit(text[1])) return 0;
-    if (c < 128) return !(digit(c) || ((c | 32) >= 'a' && (c | 32) <= 'z'));
+    if (c < 128) return !(digit(c) || letter(c));
     if (c == 0xe2 && left > 2 && (text[1] == 0x80 || (text[1] == 0x81 && text[2] <= 0xaf))) return 3;
     return c == 0xc2 && left > 1 && text[1] == 0xa0 ? 2 : 0;
 }
@@ -352,7 +354,7 @@ static int64_t next_piece(const uint8_t *text, int64_t *begin, int64_t bytes, in
     for (int64_t skip; text[*begin] != 255 && (skip = separator(text, *begin, bytes, posts)); *begin += skip) {}
     int64_t end = *begin + 1;
     if (text[*begin] != 255)
-        while (text[end] != 255 && !separator(text, end, bytes, posts)) end++;
+        while (letter(text[end]) || (text[end] != 255 && !separator(text, end, bytes, posts))) end++;
     return end;
 }
 

@@ -6,6 +6,7 @@ only of stop words ("The Who") still finds documents.
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections import Counter
@@ -88,11 +89,17 @@ class Analysis:
 
     def terms_of_each(self, pieces: Sequence[str]) -> list[list[str]]:
         """Return the result of `terms` for each of several pieces; plain words are analysed in one call."""
-        plain = [piece for piece in pieces if len(piece) < LONGEST and piece.isascii() and piece.isalnum()]
-        together = self.terms(" ".join(plain))
+        plain = [len(piece) < LONGEST and piece.isascii() and piece.isalnum() for piece in pieces]
+        words = list(itertools.compress(pieces, plain))
+        together = self.terms(" ".join(words))
         # A plain word yields one term or none, so equal counts mean one term each.
-        known = dict(zip(plain, together, strict=True)) if len(plain) == len(together) else {}
-        return [[known[piece]] if piece in known else self.terms(piece) for piece in pieces]
+        if len(words) != len(together):
+            return [self.terms(piece) for piece in pieces]
+        terms = iter(together)
+        return [
+            [next(terms)] if is_plain else self.terms(piece)
+            for piece, is_plain in zip(pieces, plain, strict=True)
+        ]
 
     def content_terms(self, prepared: str) -> list[str]:
         """Return the terms, except stop words, of a query's prepared text or of one of its pieces."""

@@ -39,7 +39,7 @@ class TermVocabulary:
     def __init__(self, analysis: Analysis) -> None:
         self._analysis = analysis
         self._number: dict[str, int] = {}  # term → id
-        self._hashes = array("Q")  # hashes of the terms, by id
+        self._hashes = array("Q")  # hashes of the first terms, by id
         self._several: list[list[int]] = []  # term ids of each piece that has no term or several
         self._several_terms = 0  # total number of terms in `_several`
         self._pieces: dict[str, int] = {}  # piece → its term's id, or −n − 1 for _several[n]
@@ -84,11 +84,7 @@ class TermVocabulary:
         return -len(self._several)
 
     def _id_of(self, term: str) -> int:
-        number = self._number.get(term)
-        if number is None:
-            self._hashes.append(term_hash(term))
-            number = self._number[term] = len(self._hashes) - 1
-        return number
+        return self._number.setdefault(term, len(self._number))
 
     def _expand(self, numbers: Int32Array, ends: Int64Array) -> tuple[Int32Array, Int64Array]:
         """Return term ids and their count per text, given the pieces' `numbers` and where each text `ends`.
@@ -115,6 +111,7 @@ class TermVocabulary:
     @property
     def hashes(self) -> npt.NDArray[np.uint64]:
         """The hash of each term, by its id, uint64 [terms]."""
+        self._hashes.extend(map(term_hash, itertools.islice(self._number, len(self._hashes), None)))
         return np.array(self._hashes, dtype=np.uint64)
 
     def full(self) -> bool:

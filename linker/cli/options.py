@@ -88,7 +88,8 @@ def _parameter(option: Option) -> inspect.Parameter:
         "autocompletion": getattr(completion, about.complete) if about.complete else None,
     }  # fmt: skip
     flags = f"--{option.name.replace('_', '-')}" if about.flag is None else about.flag
-    info = typer.Option(*flags.split(), **facts) if flags else typer.Argument(**facts)
+    # The help of `linker serve` says once which variables its options may be in.
+    info = typer.Option(*flags.split(), show_envvar=False, **facts) if flags else typer.Argument(**facts)
     kind = kind if default is not None else kind | None
     return inspect.Parameter(option.name, BY_NAME, default=default, annotation=Annotated[kind, info])
 

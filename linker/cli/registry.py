@@ -24,6 +24,7 @@ from linker.cli.options import FLAGS, flags, spread
 WRITTEN = {"out", "uncertain", "sample", "quarantine", "plot", "curve", "npy", "faiss", "hnswlib"}
 PATHS = ("path", "file", "directory")  # option types for paths
 GROUP = "linker.commands"
+ENVIRONMENT = {"serve": "LINKER_SERVE"}  # commands whose options may be in variables of this prefix
 HEADINGS = {  # commands in the order of the help; those of other packages come last
     "Search and judge": ("serve", "search", "find", "watch", "review"),
     "Link and group": ("link", "group", "align", "triangulate"),
@@ -138,7 +139,10 @@ def command_group(help_text: str, commands: Iterable[Any]) -> typer.Typer:
 def register(app: typer.Typer, function: Any, name: str | None = None) -> None:
     """Make a function a command; the end of its docstring, after `Example:`, is shown below its options."""
     text, _, example = (inspect.getdoc(function) or "").partition("\n\nExample: ")
-    app.command(name, cls=Command, help=text, epilog=example or None)(spread(function))
+    prefix = ENVIRONMENT.get(name or function.__name__)
+    app.command(
+        name, cls=Command, help=text, epilog=example or None, context_settings={"auto_envvar_prefix": prefix}
+    )(spread(function))
 
 
 def every(app: typer.Typer) -> dict[str, Any]:

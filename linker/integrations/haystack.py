@@ -33,6 +33,7 @@ with importing("Haystack", "haystack"):
 Filters = dict[str, Any] | str | Sequence[str]
 # Metadata field for values that linker's documents have no field for; filters do not see it, since it is an object.
 KEPT = "haystack"
+TYPES, KEYWORD = {bool: "boolean", int: "int", float: "float"}, "keyword"  # Haystack's names
 
 
 def from_haystack(document: HaystackDocument) -> Document:
@@ -86,6 +87,51 @@ class LinkerDocumentStore:
             documents = map(to_haystack, self.engine.documents())
             return [document for document in documents if _fits(document, filters)]
         return [to_haystack(document) for document in self.engine.documents(filters or None)]
+
+    def count_documents_by_filter(self, filters: Filters) -> int:
+        """Return the number of documents that match `filters`. Raises FilterError."""
+        return len(self.filter_documents(filters))
+
+    def count_unique_metadata_by_filter(self, filters: Filters, metadata_fields: list[str]) -> dict[str, int]:
+        """Return how many different values each field has in the documents that match. Raises FilterError."""
+        matching = self.filter_documents(filters)
+        return {name: len(_values(matching, name)) for name in metadata_fields}
+
+    def get_metadata_fields_info(self) -> dict[str, dict[str, str]]:
+        """Return the type of each metadata field: boolean, int, float or keyword."""
+        documents = self.filter_documents()
+        names = dict.fromkeys(name for document in documents for name in document.meta)
+        types = {name: {type(value) for value in _values(documents, name)} for name in names}
+        # A field with values of several types is a keyword.
+        return {
+            name: {"type": TYPES.get(of.pop(), KEYWORD) if len(of) == 1 else KEYWORD}
+            for name, of in types.items()
+            if of
+        }
+
+    def get_metadata_field_min_max(self, metadata_field: str) -> dict[str, Any]:
+        """Return a field's `min` and `max`; None if it has no values, or values that cannot be compared."""
+        values = _values(self.filter_documents(), metadata_field)
+        try:
+            return {"min": min(values, default=None), "max": max(values, default=None)}
+        except TypeError:
+            return {"min": None, "max": None}
+
+    def get_metadata_field_unique_values(
+        self,
+        metadata_field: str,
+        search_term: str | None = None,
+        from_: int = 0,
+        size: int = 10,
+        filters: Filters | None = None,
+    ) -> tuple[list[Any], int]:
+        """Return a field's different values, sorted as text, from `from_` on, and how many there are altogether.
+
+        `search_term` selects values that contain it, in any case. Raises FilterError.
+        """
+        term, values = (search_term or "").lower(), _values(self.filter_documents(filters), metadata_field)
+        values = sorted((value for value in values if term in str(value).lower()), key=str)
+        return values[from_ : from_ + size], len(values)
 
     def write_documents(
         self, documents: list[HaystackDocument], policy: DuplicatePolicy = DuplicatePolicy.NONE
@@ -153,6 +199,12 @@ class LinkerDocumentStore:
         fitting = [d.id for d in self.engine.documents() if _fits(to_haystack(d), filters)]
         mask[rows.locate(fitting)] = True
         return RowFilter((), mask)
+
+
+def _values(documents: Sequence[HaystackDocument], name: str) -> list[Any]:
+    """Return the different values of a metadata field; 1, 1.0, True and "1" differ."""
+    values = (document.meta.get(name.removeprefix("meta.")) for document in documents)
+    return list({repr(value): value for value in values if value is not None}.values())
 
 
 def _fits(document: HaystackDocument, filters: dict[str, Any]) -> bool:

@@ -7,12 +7,21 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from linker.base.options import describe
+from linker.corpora.records import Columns, UnusableError, make_document
 
 
 class Model(BaseModel):
     """A body, in which unknown fields are errors: a misspelt option must not be ignored."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+def check_usable(record: dict[str, Any]) -> None:
+    """Raise ValueError unless a text can be linked: jobs read texts as a corpus, which leaves out unusable records."""
+    try:
+        make_document(record, Columns())
+    except UnusableError as e:
+        raise ValueError(str(e)) from None
 
 
 def option(record: type[Any], name: str, **more: Any) -> Any:

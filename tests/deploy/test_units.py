@@ -19,7 +19,8 @@ from tests.site.test_words import CACHE
 UNIT = ROOT / "deploy" / "linker.service"
 HARDENED = (
     "DynamicUser=yes", "ProtectSystem=strict", "ProtectHome=yes", "PrivateTmp=yes", "NoNewPrivileges=yes",
-    "CapabilityBoundingSet=", "StateDirectoryMode=0700", "SystemCallFilter=@system-service",
+    "CapabilityBoundingSet=", "StateDirectoryMode=0700", "SystemCallFilter=@system-service", "TasksMax=512",
+    "MemoryMax=80%",
 )  # fmt: skip
 
 
@@ -40,6 +41,15 @@ def test_the_service_of_compose_can_do_little_and_is_closed_to_other_machines() 
     assert service["command"][-2:] == ["--allow-host", "linker"]
 
 
+def test_the_services_of_compose_have_limits_and_one_image_of_elasticsearch() -> None:
+    yaml = pytest.importorskip("yaml")
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    for name in ("elasticsearch", "linker"):
+        assert services[name]["mem_limit"].endswith("_MEMORY:-2g}")
+        assert services[name]["pids_limit"]
+    assert services["user"]["image"] == services["elasticsearch"]["image"]
+
+
 def test_the_service_of_compose_may_send_its_password_to_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
     yaml = pytest.importorskip("yaml")
     service = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]["linker"]
@@ -51,6 +61,23 @@ def test_the_service_of_compose_may_send_its_password_to_the_server(monkeypatch:
     trust.check([url], named=False)
     with pytest.raises(UntrustedHostError, match="plain http"):
         trust.check(["http://other:9200"], named=True)
+
+
+def test_variables_take_the_place_of_the_service_s_options_and_of_no_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name, value in {"LINKER_SERVE_WORKERS": "2", "LINKER_SEARCH_K": "none"}.items():
+        monkeypatch.setenv(name, value)
+    assert "--workers requires --api" in linker("serve", tmp_path, check=2).stderr
+    monkeypatch.setenv("LINKER_SERVE_WORKERS", "none")
+    assert "'none' is not a valid int" in linker("serve", tmp_path, check=2).stderr
+    assert "holds no index" in linker("search", tmp_path, "a text", check=1).stderr
+    yaml = pytest.importorskip("yaml")
+    service = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]["linker"]
+    shown = linker("serve", "--help").stdout
+    for name in service["environment"]:
+        option = name.removeprefix("LINKER_SERVE_").lower().replace("_", "-")
+        assert name.startswith("LINKER_ELASTIC_") or f"--{option}" in shown
 
 
 def test_the_unit_is_hardened_and_its_command_exists() -> None:
@@ -113,6 +140,7 @@ def test_helm_finds_nothing_wrong(helm: str) -> None:
 def test_the_pod_runs_what_the_image_runs_and_can_do_little(helm: str) -> None:
     objects = drawn(helm)
     pod = objects["StatefulSet"]["spec"]["template"]["spec"]
+    assert pod["enableServiceLinks"] is False
     (container,) = pod["containers"]
     image = dockerfile.read((ROOT / "Dockerfile").read_text(encoding="utf-8"))[-1]
     start = image.last("CMD").words

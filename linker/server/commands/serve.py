@@ -37,7 +37,8 @@ def serve(
     """Open the review workbench: judge documents in a browser. With --api, programs can search, too.
 
     Prints the page's address once it answers. Only this machine can reach it, unless --host says otherwise. Ctrl-C
-    ends it; every judgement is stored as it is made.
+    ends it; every judgement is stored as it is made. Variables can take the place of options: LINKER_SERVE_PORT
+    that of --port.
 
     Example: linker serve news.index
     """

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from indexes.interface import Document
 from linker.review.interface import LanguageCount, OrderCertificate
+from linker.server.fields import check_usable
 
 LONGEST_QUERY = 20_000  # maximum length in characters of a query, seed or note
 LONGEST_TEXT = 20_000  # maximum length in characters of a document's text in a result
@@ -19,6 +20,11 @@ class GivenSeed(BaseModel):
     text: Annotated[str, Field(min_length=1, max_length=LONGEST_QUERY)]
     title: Annotated[str, Field(max_length=LONGEST_QUERY)] = ""
     id: Annotated[str, Field(max_length=200, description="If empty, a hash of title and text.")] = ""
+
+    @model_validator(mode="after")
+    def _usable(self) -> GivenSeed:
+        check_usable({"id": self.id or "-", "title": self.title, "text": self.text})
+        return self
 
 
 class Text(BaseModel):

@@ -53,7 +53,7 @@ def test_the_compose_file_is_closed_to_other_machines_and_has_a_password() -> No
     assert all(port.startswith("127.0.0.1:") for port in service["ports"])
     assert service["environment"]["xpack.security.enabled"] == "true"
     assert service["environment"]["ELASTIC_PASSWORD"].startswith("${ELASTIC_PASSWORD:?")  # no default
-    version = re.fullmatch(r"elasticsearch:(8\.\d+)\.\d+", service["image"])
+    version = re.fullmatch(r"\$\{ELASTIC_IMAGE:-elasticsearch:(8\.\d+)\.\d+\}", service["image"])
     assert version
     assert f"Elasticsearch {version[1]}" in PAGE
     assert (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines().count(".env") == 1

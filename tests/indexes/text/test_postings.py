@@ -404,7 +404,10 @@ def test_a_failure_in_between_does_not_shift_rows(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(AttributeError):
         index.add(["a"], ["cat"], [None])  # type: ignore[list-item]  # a caller without a type checker
     with monkeypatch.context() as patch:
-        patch.setattr("indexes.text.vocabulary.term_hash", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(
+            "indexes.text.vocabulary.TermVocabulary._id_of",
+            lambda *_: (_ for _ in ()).throw(KeyboardInterrupt),
+        )
         with pytest.raises(KeyboardInterrupt):
             index.add(["a"], ["mouse"])
     index.add(["b"], ["dog mouse bird"])

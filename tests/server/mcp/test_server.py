@@ -137,6 +137,8 @@ async def test_mistakes_say_what_to_do(index: Path) -> None:
         assert "dya" in (said := await refusal(client, "search", query="rain", where=["dya>3"]))
         assert "day" in said.replace("dya", "")
         assert "encoder" in await refusal(client, "search", query="rain", mode="dense")
+        # Such a text would come back without hits, as if nothing belonged to it.
+        assert "no text" in await refusal(client, "link", texts=[{"id": "a", "text": "rain"}, {"text": " "}])
 
 
 async def test_documents_about_one_story_are_grouped(index: Path) -> None:

@@ -10,7 +10,6 @@ from pydantic import Field, model_validator
 from starlette.responses import Response
 
 from indexes.hybrid import Mode
-from linker.corpora.records import Columns, UnusableError, make_document
 from linker.crosslingual.options import Cardinality, LinkOptions
 from linker.engine.options import GroupOptions
 from linker.review.interface import Verdict
@@ -20,7 +19,7 @@ from linker.server.api.routes.common import IndexName, InService, about, example
 from linker.server.api.routes.common import Mapping as Metadata
 from linker.server.api.routes.jobs import STARTED, JobDescription, Reader, submit
 from linker.server.api.served import Served, Service
-from linker.server.fields import Model, argument, option
+from linker.server.fields import Model, argument, check_usable, option
 
 router = routes("jobs")
 RouteT = TypeVar("RouteT", bound=Callable[..., Any])
@@ -103,11 +102,7 @@ class Page(Model):
 
     @model_validator(mode="after")
     def _usable(self) -> Page:
-        # The job reads texts as a corpus, from which unusable records are left out.
-        try:
-            make_document(self.model_dump(), Columns())
-        except UnusableError as e:
-            raise ValueError(str(e)) from None
+        check_usable(self.model_dump())
         return self
 
 
