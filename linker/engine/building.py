@@ -12,6 +12,7 @@ from indexes import merging
 from indexes.address import Address
 from indexes.cluster import RemoteWriter, manifest_of, refusal, vectors_of
 from indexes.cluster.client import ElasticSettings, remember
+from indexes.dropping import discard
 from indexes.interface import IndexesError
 from indexes.store import manifest as manifests
 from indexes.store.ownership import check_vacant
@@ -70,8 +71,14 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
     else:
         _reach(options.elastic)
         opened = Writer.create(out, requested, _own_model(Path(options.encoder)), options.keep)
-    with interruptible() as interrupted, opened as writer:
-        return Intake(writer, encoder, options, _loader(options), given=given).run(corpora, interrupted)
+    try:
+        with interruptible() as interrupted, opened as writer:
+            return Intake(writer, encoder, options, _loader(options), given=given).run(corpora, interrupted)
+    except InputError:
+        # Nothing was read that could be continued, and the corrected corpus would be refused as another build.
+        if not manifests.load(out).documents:
+            discard(out)
+        raise
 
 
 def _build_on(
@@ -268,9 +275,8 @@ def check_same_build(existing: Manifest, requested: Manifest, out: Path | str) -
     """Raise IndexesError unless `existing`, the manifest of the index `out`, records the requested build."""
     if existing.build.sources != requested.build.sources:
         raise IndexesError(
-            f"{out} was being built from {[p for p, _ in existing.build.sources]} "
-            "and these files have changed since: "
-            "give the same corpora in the same order, or build into another directory"
+            f"{out} was being built from {', '.join(p for p, _ in existing.build.sources)}, and these files "
+            "have changed since: give the same corpora in the same order, or build into another directory"
         )
     same_encoder = (existing.encoder and existing.encoder.fingerprint) == (
         requested.encoder and requested.encoder.fingerprint
