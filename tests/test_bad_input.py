@@ -98,7 +98,7 @@ def test_a_build_that_read_nothing_can_be_repeated_after_the_correction(tmp_path
     corpus.mkdir()
     (corpus / "a.txt").write_text("Rain in Valencia")
     (corpus / "b.txt").write_text("Rain in Graz", encoding="utf-16")
-    done = linker("index", "build", corpus, "--out", out, status=1)
+    done = linker("index", "build", corpus, "--out", out, check=1)
     assert "b.txt is UTF-16" in done.stderr and not out.exists()
     (corpus / "b.txt").write_text("Rain in Graz")
     assert "2 documents added" in linker("index", "build", corpus, "--out", out).stdout
@@ -108,5 +108,5 @@ def test_an_unusable_query_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "c.jsonl").write_bytes(GOOD + b"\n")
     linker("index", "build", tmp_path / "c.jsonl", "--out", tmp_path / "i")
     (tmp_path / "q.csv").write_text("id;text\n1;rain\n2;\n")
-    done = linker("search", tmp_path / "i", "--queries", tmp_path / "q.csv", status=1)
+    done = linker("search", tmp_path / "i", "--queries", tmp_path / "q.csv", check=1)
     assert "q.csv:3: no text" in done.stderr and "correct or remove this query" in done.stderr
