@@ -42,12 +42,23 @@ from linker.engine.options import BuildOptions, CreateOptions
 __all__ = ["BuildOptions", "BuildReport", "add", "build", "create"]
 
 
-def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: bool = False) -> BuildReport:
+def build(
+    corpora: str | Path | Sequence[str | Path],
+    out: str | Path,
+    options: BuildOptions | None = None,
+    *,
+    resume: bool = False,
+) -> BuildReport:
     """Index corpora into the directory `out`; with `resume`, continue from the last commit of an interrupted build.
 
     Invalid records go to the index's quarantine files. Raises InputError if a corpus cannot be read, IndexesError if
     `out` already has content or, with `resume`, is another build.
     """
+    given = [corpora] if isinstance(corpora, (str, Path)) else corpora
+    return _build([Path(corpus) for corpus in given], Path(out), options or BuildOptions(), resume=resume)
+
+
+def _build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: bool) -> BuildReport:
     address = Address.of(out)
     if options.engine == "ray" and options.encoder == "none" and not address:
         raise InputError("`engine` ray distributes the encoding: name an `encoder`, or leave out `engine`")
