@@ -91,3 +91,22 @@ def test_a_bad_query_file_is_refused_with_its_line_and_extreme_queries_are_answe
     for text in ("", " ", "?", stopped, 'AND OR "(+-', "\u202e😀", *long):
         found = json.loads(linker("search", tmp_path / "i", f"--text={text}", "--json").stdout)
         assert [h["id"] for h in found["hits"]] in ([], ["good1"])
+
+
+def test_a_build_that_read_nothing_can_be_repeated_after_the_correction(tmp_path: Path) -> None:
+    corpus, out = tmp_path / "folder", tmp_path / "i"
+    corpus.mkdir()
+    (corpus / "a.txt").write_text("Rain in Valencia")
+    (corpus / "b.txt").write_text("Rain in Graz", encoding="utf-16")
+    done = linker("index", "build", corpus, "--out", out, check=1)
+    assert "b.txt is UTF-16" in done.stderr and not out.exists()
+    (corpus / "b.txt").write_text("Rain in Graz")
+    assert "2 documents added" in linker("index", "build", corpus, "--out", out).stdout
+
+
+def test_an_unusable_query_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "c.jsonl").write_bytes(GOOD + b"\n")
+    linker("index", "build", tmp_path / "c.jsonl", "--out", tmp_path / "i")
+    (tmp_path / "q.csv").write_text("id;text\n1;rain\n2;\n")
+    done = linker("search", tmp_path / "i", "--queries", tmp_path / "q.csv", check=1)
+    assert "q.csv:3: no text" in done.stderr and "correct or remove this query" in done.stderr

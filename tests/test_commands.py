@@ -93,6 +93,8 @@ def test_find_takes_judgements_as_a_mapping(index: Path) -> None:
     known = {"s": {f"d{n}": 1 for n in range(0, 60, 9)}}
     report = package.find(index, {"s": "banel deras"}, judgements=known, until=7)
     assert (report.relevant, report.stopped) == (7, "7 relevant found")
+    with pytest.raises(InputError, match="name none of the seeds: they are about 'd0'"):
+        package.find(index, {"s": "banel deras"}, judgements={"d0": {"s": 1}})
     with pytest.raises(InputError, match="either a judge or"):
         package.find(index, ["x"])
     with pytest.raises(InputError, match="need `static`"):

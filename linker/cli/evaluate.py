@@ -114,7 +114,10 @@ def compare(
         raise typer.BadParameter("choose one of --markdown, --latex and --json")
     from linker.evaluation.comparison import compare as run_comparison
     from linker.evaluation.formats import load_qrels
+    from linker.evaluation.plot import check_plot, plot_differences
 
+    if plot is not None:
+        check_plot(plot)
     result = run_comparison(
         load_qrels(qrels, warn),
         runs,
@@ -127,8 +130,6 @@ def compare(
     )
     _print_table(result, result.to_dict() if as_json else None, markdown=markdown, latex=latex)
     if plot is not None:
-        from linker.evaluation.plot import plot_differences
-
         plot_differences(result, plot)
         note(f"{plot}: differences per topic")
 

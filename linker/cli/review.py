@@ -58,13 +58,11 @@ def export(
         why = "are not in the index" if index else "are left out: name the index with --index"
         note(f"the texts of {quantity(report.without_document, 'document')} {why}")
     if report.left_out:
-        note(
-            f"{report.left_out} judgements cannot be expressed in this format (maybe, skip, open conflicts, repeats)"
-        )
+        count = quantity(report.left_out, "judgement")
+        note(f"{count} cannot be expressed in this format (maybe, skip, open conflicts, repeats)")
     if report.cut:
-        note(
-            f"{report.cut} texts were cut: an XLSX cell holds 32,767 characters; .csv and .jsonl hold all of them"
-        )
+        cut = "1 text was" if report.cut == 1 else f"{report.cut} texts were"
+        note(f"{cut} cut: an XLSX cell holds 32,767 characters; .csv and .jsonl hold all of them")
 
 
 def import_(
@@ -132,7 +130,8 @@ def agreement(
         print_json(found.record())
         return
     kappa = "-" if found.kappa is None else f"{found.kappa:.3f}"
-    print(f"{one} and {other}: judged by both {found.both}, agreed {found.agreed}, kappa {kappa}")
+    names = " and ".join(name or "(no name)" for name in (one, other))
+    print(f"{names}: judged by both {found.both}, agreed {found.agreed}, kappa {kappa}")
     for conflict in found.conflicts:
         decided = conflict.resolution.verdict if conflict.resolution else "open"
         verdicts = f"{conflict.first.verdict}/{conflict.second.verdict}"

@@ -91,7 +91,9 @@ def read_queries(path: Path, columns: Columns | None = None, *, limit: int = MAX
         records = list(_read_query_records(path, columns or Columns(), limit))
     for line, record in records:
         if isinstance(record, BadLine):
-            raise InputError(f"{record.path}:{line}: {record.reason}")
+            raise InputError(
+                f"{record.path}:{line}: {record.reason}; correct or remove this query, since all count"
+            )
         if record.id in queries:
             raise InputError(f"{path}:{line}: the query id {record.id!r} appears twice: ids must differ")
         queries[record.id] = Query(record.id, record.full_text)

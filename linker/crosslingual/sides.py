@@ -74,7 +74,8 @@ def side_of(path: Path, code: str | None, columns: Columns | None, encoder: str 
         side = Side(path, found, code or language_of(path, found), None, skipped)
         report_skipped(skipped)
     language = "" if side.code == UNKNOWN else f", language {side.code}"
-    logger.info("%s: %s texts%s", path, f"{len(side.documents):,}", language)
+    count = len(side.documents)
+    logger.info("%s: %s %s%s", path, f"{count:,}", "text" if count == 1 else "texts", language)
     return side
 
 

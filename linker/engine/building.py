@@ -12,6 +12,7 @@ from indexes import merging
 from indexes.address import Address
 from indexes.cluster import RemoteWriter, manifest_of, refusal, vectors_of
 from indexes.cluster.client import ElasticSettings, remember
+from indexes.dropping import discard
 from indexes.interface import IndexesError
 from indexes.store import manifest as manifests
 from indexes.store.ownership import check_vacant
@@ -41,12 +42,23 @@ from linker.engine.options import BuildOptions, CreateOptions
 __all__ = ["BuildOptions", "BuildReport", "add", "build", "create"]
 
 
-def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: bool = False) -> BuildReport:
+def build(
+    corpora: str | Path | Sequence[str | Path],
+    out: str | Path,
+    options: BuildOptions | None = None,
+    *,
+    resume: bool = False,
+) -> BuildReport:
     """Index corpora into the directory `out`; with `resume`, continue from the last commit of an interrupted build.
 
     Invalid records go to the index's quarantine files. Raises InputError if a corpus cannot be read, IndexesError if
     `out` already has content or, with `resume`, is another build.
     """
+    given = [corpora] if isinstance(corpora, (str, Path)) else corpora
+    return _build([Path(corpus) for corpus in given], Path(out), options or BuildOptions(), resume=resume)
+
+
+def _build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: bool) -> BuildReport:
     address = Address.of(out)
     if options.engine == "ray" and options.encoder == "none" and not address:
         raise InputError("`engine` ray distributes the encoding: name an `encoder`, or leave out `engine`")
@@ -70,8 +82,14 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
     else:
         _reach(options.elastic)
         opened = Writer.create(out, requested, _own_model(Path(options.encoder)), options.keep)
-    with interruptible() as interrupted, opened as writer:
-        return Intake(writer, encoder, options, _loader(options), given=given).run(corpora, interrupted)
+    try:
+        with interruptible() as interrupted, opened as writer:
+            return Intake(writer, encoder, options, _loader(options), given=given).run(corpora, interrupted)
+    except InputError:
+        # Nothing was read that could be continued, and the corrected corpus would be refused as another build.
+        if not manifests.load(out).documents:
+            discard(out)
+        raise
 
 
 def _build_on(
@@ -268,9 +286,8 @@ def check_same_build(existing: Manifest, requested: Manifest, out: Path | str) -
     """Raise IndexesError unless `existing`, the manifest of the index `out`, records the requested build."""
     if existing.build.sources != requested.build.sources:
         raise IndexesError(
-            f"{out} was being built from {[p for p, _ in existing.build.sources]} "
-            "and these files have changed since: "
-            "give the same corpora in the same order, or build into another directory"
+            f"{out} was being built from {', '.join(p for p, _ in existing.build.sources)}, and these files "
+            "have changed since: give the same corpora in the same order, or build into another directory"
         )
     same_encoder = (existing.encoder and existing.encoder.fingerprint) == (
         requested.encoder and requested.encoder.fingerprint

@@ -87,6 +87,7 @@ class Changing(Following):
         Returns for each change whether a document with that id existed just before it; removing a missing id changes
         nothing. Raises the errors of `add`.
         """
+        changes = [changes] if isinstance(changes, str) else changes  # its characters may be ids
         ids = [change if isinstance(change, str) else change.id for change in changes]
         with self._writer(wait) as writer:
             before = writer.present(ids)
@@ -103,12 +104,12 @@ class Changing(Following):
                 self._commit(writer)
         return had
 
-    def delete(self, ids: Sequence[str], *, wait: float = WAIT) -> None:
-        """Remove documents in one commit, all or nothing. Raises UnknownIdError, which names the missing ids, and
-        LockedError if another writer has not finished in time.
+    def delete(self, ids: str | Sequence[str], *, wait: float = WAIT) -> None:
+        """Remove documents in one commit, all or nothing; a string is one id. Raises UnknownIdError, which names the
+        missing ids, and LockedError if another writer has not finished in time.
         """
         with self._writer(wait) as writer:
-            writer.remove(ids)
+            writer.remove([ids] if isinstance(ids, str) else ids)  # its characters may be ids
             self._commit(writer)
 
     def store_calibration(self, folder: Path) -> None:

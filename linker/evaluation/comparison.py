@@ -12,6 +12,7 @@ import numpy as np
 
 from indexes.dtypes import Float64Array
 from linker.base.errors import InputError
+from linker.base.terminal import quantity
 from linker.evaluation import tables
 from linker.evaluation.evaluator import Resampling, evaluate
 from linker.evaluation.formats import QrelsLike, RunLike, load_qrels
@@ -91,7 +92,8 @@ class Comparison:
     def remarks(self) -> list[str]:
         """Return lines that say what the table is based on: topics, baseline, test, each run's coverage."""
         test = "Fisher randomisation" if self.test == "randomisation" else "paired t-test"
-        lines = [f"{self.num_topics} topics; baseline {self.baseline}; {test}, two-sided, Holm over all rows"]
+        topics = quantity(self.num_topics, "topic")
+        lines = [f"{topics}; baseline {self.baseline}; {test}, two-sided, Holm over all rows"]
         return lines + [f"{label}: {e.coverage()}" for label, e in self.evaluations.items()]
 
     def _cells(self) -> list[list[str]]:

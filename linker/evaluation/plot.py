@@ -9,8 +9,15 @@ import numpy as np
 
 from indexes.errors import MissingExtraError
 from linker.base.errors import InputError
-from linker.base.files import write_atomically
+from linker.base.files import check_outputs, write_atomically
 from linker.evaluation.comparison import Comparison
+
+
+def check_plot(path: Path) -> None:
+    """Raise InputError unless a plot can be written to `path`, before the runs are compared."""
+    if path.suffix not in (".png", ".svg"):
+        raise InputError(f"cannot draw {path}: the name must end in .png or .svg")
+    check_outputs({"`plot`": path}, ())
 
 
 def plot_differences(comparison: Comparison, path: Path) -> None:
@@ -19,8 +26,7 @@ def plot_differences(comparison: Comparison, path: Path) -> None:
     The suffix of `path` selects PNG or SVG. Raises InputError for another suffix or a path that cannot be written,
     MissingExtraError without matplotlib.
     """
-    if path.suffix not in (".png", ".svg"):
-        raise InputError(f"cannot draw {path}: the name must end in .png or .svg")
+    check_plot(path)
     try:
         import matplotlib as mpl
         from matplotlib.figure import Figure

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from indexes.dtypes import BoolArray, Float64Array
+from linker.base.terminal import quantity
 from linker.evaluation.names import Measure, parse
 
 Interval = tuple[float, float]
@@ -79,10 +80,10 @@ class Evaluation(Mapping[str, float]):
     def coverage(self) -> str:
         """Return a sentence on how many judged topics the run answers."""
         scope = "all judged topics" if self.complete else "answered topics only"
-        extra = f"; {self.ignored} topics of the run are not judged" if self.ignored else ""
-        return (
-            f"{self.num_answered} of {self.num_topics} judged topics answered; averaged over {scope}{extra}"
-        )
+        are = "is" if self.ignored == 1 else "are"
+        extra = f"; {quantity(self.ignored, 'topic')} of the run {are} not judged" if self.ignored else ""
+        judged = quantity(self.num_topics, "judged topic")
+        return f"{self.num_answered} of {judged} answered; averaged over {scope}{extra}"
 
     def text(self, *, per_topic: bool = False, summary: bool = True) -> str:
         """Return trec_eval's output, byte for byte; `per_topic` is -q, `summary=False` is -n.

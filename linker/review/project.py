@@ -33,6 +33,7 @@ from linker.review.ownership import ABOUT, INDEX, UNFINISHED, UPLOADS
 LEDGER, MAP, MATCHES = "review.sqlite", "map.bin", "matches.json"
 GROUPS, GROUPS_LEDGER = "groups.json", "groups.sqlite"
 MAX_NAME = 80  # maximum length in characters of a review's name
+_FORM = {"roles": dict, "indexed": list, "columns": dict}  # entries of project.json
 _KEY = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 
@@ -254,4 +255,10 @@ def _about(folder: Path) -> dict[str, Any]:
         raise InputError(f"cannot read {path}: {e.strerror}") from e
     if not isinstance(about, dict):
         raise InputError(f"{path} is not a JSON object: delete it to keep the review without its name")
+    for name, kind in _FORM.items():
+        if not isinstance(about.get(name, kind()), kind):
+            form = "list" if kind is list else "object"
+            raise InputError(
+                f"{path}: {name!r} is not a JSON {form}: correct it, or restore the file from a backup"
+            )
     return about

@@ -350,3 +350,14 @@ def test_only_resuming_changes_an_interrupted_build(tmp_path: Path, monkeypatch:
     engine.add([Document("new", "now it may be changed")])
     engine.delete(["d0"])
     assert len(engine) == 60
+
+
+def test_a_string_is_one_id_and_one_path(tmp_path: Path) -> None:
+    corpus = tmp_path / "c.jsonl"
+    corpus.write_text("".join(f'{{"id": "{id_}", "text": "rain"}}\n' for id_ in ("1", "2", "12")))
+    building.build(str(corpus), str(tmp_path / "index"))
+    with Engine.open(tmp_path / "index") as engine:
+        engine.delete("12")
+        assert [id_ in engine for id_ in ("1", "2", "12")] == [True, True, False]
+        assert engine.apply("12") == [False]
+        assert len(engine) == 2

@@ -86,6 +86,23 @@ def test_a_repeated_judgement_is_dropped_and_a_contradiction_refused(files: tupl
         invoke("evaluate", qrels, run)
 
 
+def test_a_plot_that_cannot_be_written_is_refused_before_the_comparison(
+    files: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    for name, message in (("p.pdf", "must end in .png or .svg"), ("nowhere/p.svg", "there is no folder")):
+        with pytest.raises(InputError, match=message):
+            invoke("compare", tmp_path / "no.qrels", *files[1:], "--plot", tmp_path / name)
+
+
+def test_one_topic_is_not_topics(files: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "qrels").write_text("é 0 a 1\n")
+    assert "1 topic; baseline one;" in (result := invoke("compare", *files)).stderr
+    assert (
+        "1 of 1 judged topic answered; averaged over all judged topics; 1 topic of the run is not"
+        in result.stderr
+    )
+
+
 def test_compare(files: tuple[Path, Path, Path], tmp_path: Path) -> None:
     table = invoke("compare", *files, "-m", "map", "--samples", 100)
     assert "two" in table.stdout and "baseline one" in table.stderr

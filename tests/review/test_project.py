@@ -245,7 +245,9 @@ def test_a_creation_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytes
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("broken", ["{", "[]", "\ud800"])
+@pytest.mark.parametrize(
+    "broken", ["{", "[]", "\ud800", '{"roles": 5}', '{"indexed": {}}', '{"columns": null}']
+)
 def test_a_broken_project_file_leaves_the_other_reviews_alone(tmp_path: Path, broken: str) -> None:
     workspace = Workspace(tmp_path)
     for name in ("Floods", "Votes"):

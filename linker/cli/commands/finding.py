@@ -143,6 +143,11 @@ def _known(judgements: Any, review: Review) -> Callable[[Candidate], Answer]:
     """
     qrels = load_qrels(judgements)
     every = [seed.id for seed in review.seeds]
+    if qrels and every and not qrels.keys() & set(every):
+        raise InputError(
+            f"`judgements` name none of the seeds: they are about {next(iter(qrels))!r} and the like, and the first "
+            f"seed is {every[0]!r}; are seeds and documents the wrong way round?"
+        )
 
     def judge(candidate: Candidate) -> Answer:
         seeds = [candidate.seed] if review.settings.unit == "pairs" else every

@@ -257,6 +257,5 @@ def report_skipped(skipped: Sequence[BadLine]) -> None:
     """Log how many records were left out, and the first of them."""
     if skipped:
         first = skipped[0]
-        logger.info(
-            f"{first.path}: {len(skipped):,} unusable entries left out; the first is line {first.line}: {first.reason}"
-        )
+        entries = "1 unusable entry" if len(skipped) == 1 else f"{len(skipped):,} unusable entries"
+        logger.info(f"{first.path}: {entries} left out; the first is line {first.line}: {first.reason}")

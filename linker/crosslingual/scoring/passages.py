@@ -30,9 +30,11 @@ def cut_passages(text: str, split: Callable[[str], list[str]]) -> list[list[str]
     current: list[str] = []
     for line in text.split("\n"):
         current = current + split(line)
-        while len(current) > 2 * LENGTH:
-            passages.append(current[:LENGTH])
-            current = current[LENGTH:]
+        start = 0
+        while len(current) - start > 2 * LENGTH:
+            passages.append(current[start : start + LENGTH])
+            start += LENGTH
+        current = current[start:]
         if len(current) >= LENGTH:
             passages.append(current)
             current = []

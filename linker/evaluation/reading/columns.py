@@ -15,6 +15,7 @@ import numpy as np
 from indexes.dtypes import Int64Array
 from linker.base.errors import InputError
 from linker.base.files import open_input
+from linker.base.terminal import quantity
 from linker.evaluation.reading.entries import RowSource
 from linker.evaluation.reading.fields import PAD, Bytes, Fields, padded
 
@@ -70,6 +71,12 @@ def _checked(buffer: Bytes, path: PathLike) -> Bytes:
         raise InputError(f"{path}: the file is empty")
     if not all(part.min() for part in parts):
         line = int(np.count_nonzero(text[: int(np.argmin(text))] == _NEWLINE)) + 1
+        if text[:4].tobytes() == b"PK\x03\x04":
+            raise InputError(
+                f"{path} is a ZIP archive, such as a spreadsheet, not text: save its rows as a text file"
+            )
+        if text[:2].tobytes() in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            raise InputError(f"{path} is UTF-16: save it as UTF-8")
         raise InputError(f"{path}:{line}: the line contains a NUL byte; is this a text file?")
     mark = len(codecs.BOM_UTF8)
     if text[:mark].tobytes() == codecs.BOM_UTF8:
@@ -166,7 +173,7 @@ def _irregular(
     wrong = (count > 0) & ((count < columns) | (count > (most or np.inf)))
     if wrong.any():
         at = int(np.argmax(wrong))
-        raise InputError(f"{path}:{first + at}: {count[at]} columns; expected: {wanted}")
+        raise InputError(f"{path}:{first + at}: {quantity(count[at], 'column')}; expected: {wanted}")
     start = (np.cumsum(count) - count)[count > 0]
     cells = start[:, None] + np.arange(columns)
     return edges[:-1][word][cells], edges[1:][word][cells], np.flatnonzero(count > 0) + first

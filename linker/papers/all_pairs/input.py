@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from linker.base.errors import InputError
 from linker.base.files import map_bytes, nonempty_lines, npy_array, read_bytes
+from linker.base.terminal import quantity
 
 Side = tuple[int, Path | None]  # the number of vectors, and the file of their ids
 
@@ -36,7 +37,7 @@ def read_links(path: Path, articles: Side, tweets: Side) -> npt.NDArray[np.int64
     for line, text in enumerate(lines, 1):
         cells = text.split()
         if len(cells) not in (0, 2):
-            raise InputError(f"{path}:{line}: {len(cells)} columns; expected: article tweet")
+            raise InputError(f"{path}:{line}: {quantity(len(cells), 'column')}; expected: article tweet")
         if cells:
             links.append(
                 [_number(cell, known, f"{path}:{line}") for cell, known in zip(cells, numbers, strict=True)]

@@ -128,6 +128,13 @@ def by_probability(rows: Iterable[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: (-row.probability, row.number))
 
 
+def before(rows: Iterable[Row], row: Row) -> str:
+    """Return the last of `rows`, by probability, before the place that `row` had before it was judged, or ""."""
+    first = row.candidates[0].probability if row.candidates else 0.0
+    ahead = [r.seed.id for r in by_probability(rows) if (-r.probability, r.number) < (-first, row.number)]
+    return ahead[-1] if ahead else ""
+
+
 def next_open(
     rows: Sequence[Row], after: str = "", busy: Collection[str] = (), first: Collection[str] = ()
 ) -> Row | None:

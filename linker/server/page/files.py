@@ -153,7 +153,7 @@ def _upload(path: Path, role: str, form: FormData | None) -> Upload:
         role, reading = str(form.get(f"role.{path.name}", "")), str(form.get(f"shown.{path.name}", ""))
         how = {what: values[what] for what in HOW}
         choice = {what: values[what] for what in (*ASKED, "date_format") if f"{what}.{path.name}" in form}
-    role = role if role in ROLES else ""
+    role = role if role in list(ROLES) else ""
     try:
         view, note = look(path, how)
     except LinkerError as e:

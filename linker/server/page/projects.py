@@ -108,7 +108,8 @@ def overview(request: Request, project: InProject) -> Response:
 def _overview(request: Request, project: Project, error: str = "") -> Response:
     row = row_of(project)
     values: dict[str, Any] = {"row": row, "uploads": stored(project), "seeds": row.seeds, "quarantined": 0}
-    values |= {"roles": project.about.get("roles", {}), "role_names": ROLES}
+    roles = {file: role for file, role in project.about.get("roles", {}).items() if role in list(ROLES)}
+    values |= {"roles": roles, "role_names": ROLES}
     values["bad_seeds"] = project.folder is not None and (project.folder / SEEDS_QUARANTINE).is_file()
     if project.ready:
         values["quarantined"] = sum(m.quarantined for m in manifests_of(project.index))

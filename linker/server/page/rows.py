@@ -12,7 +12,7 @@ from indexes.errors import Reason
 from linker.base.errors import InputError
 from linker.review.interface import Candidate, JudgedMeanwhileError, Verdict
 from linker.review.rows.accepting import LEVELS, drawn
-from linker.review.rows.states import Row, counts, next_open
+from linker.review.rows.states import Row, before, counts, next_open
 from linker.server.jobs.keeper import Standing
 from linker.server.jobs.matching import specification
 from linker.server.page import matching, running
@@ -229,6 +229,8 @@ def _next(opened: Opened, reviewer: str, holder: str, view: RowsView, after: str
     busy = opened.review.seeds_elsewhere(holder)
     known, by_seed = matching.check_of(opened), {row.seed.id: row for row in rows}
     first = set(known.open(by_seed)) if known else set()
+    if after in by_seed and view.order != "file":
+        after = before((row for row in listed if row.seed.id != after), by_seed[after])
     found = next_open(listed, after, busy, first) or next_open(
         RowsView(order=view.order).select(rows), after, busy
     )

@@ -1,5 +1,6 @@
 """Scores of page pairs from vectors of their passages, compared with loops over the passages."""
 
+import time
 from itertools import combinations, product
 
 import numpy as np
@@ -168,6 +169,13 @@ def test_passages_follow_lines() -> None:
     assert cut_passages("", str.split) == [[]]
     everything = [w for p in cut_passages(f"{line}\n{line * 9}\n\nx", str.split) for w in p]
     assert everything == f"{line} {line * 9} x".split()
+
+
+def test_a_huge_line_is_cut_in_linear_time() -> None:
+    line = " ".join(["w"] * 1_000_000)
+    before = time.process_time()
+    assert len(cut_passages(line, str.split)) == 33_333
+    assert time.process_time() - before < 5
 
 
 def test_features_are_the_best_cosines_of_passages() -> None:

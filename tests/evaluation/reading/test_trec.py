@@ -93,6 +93,15 @@ def test_malformed_qrels(tmp_path: Path, text: str, message: str) -> None:
         read_qrels(tmp_path / "qrels")
 
 
+def test_a_spreadsheet_and_utf_16_are_named(tmp_path: Path) -> None:
+    (tmp_path / "qrels").write_bytes(b"PK\x03\x04\x14\0\x06\0")
+    with pytest.raises(InputError, match="qrels is a ZIP archive, such as a spreadsheet"):
+        read_qrels(tmp_path / "qrels")
+    (tmp_path / "qrels").write_text("q 0 a 1\n", encoding="utf-16")
+    with pytest.raises(InputError, match="qrels is UTF-16: save it as UTF-8"):
+        read_qrels(tmp_path / "qrels")
+
+
 @pytest.mark.parametrize("depth", [2, 3, 16, 17, 300])
 def test_a_repeat_is_found_wherever_it_is(tmp_path: Path, depth: int) -> None:
     """In short and long topics, adjacent or far apart; the same document in another topic is not a repeat."""

@@ -144,7 +144,7 @@ def test_files(tmp_path: Path) -> None:
     assert read_links(tmp_path / "named", (2, tmp_path / "ids"), (2, None)).tolist() == [[1, 0]]
     for text, message in (
         ("0 2\n", r"bad:1: '2' is not a known tweet number"),
-        ("0\n", "bad:1: 1 columns"),
+        ("0\n", "bad:1: 1 column;"),
         ("", "no link"),
     ):
         (tmp_path / "bad").write_text(text)

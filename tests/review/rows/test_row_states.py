@@ -10,6 +10,7 @@ from linker.review.rows.candidates import Match, Matches, load, save, stamp
 from linker.review.rows.states import (
     COLUMNS,
     Row,
+    before,
     by_probability,
     counts,
     known_links,
@@ -80,6 +81,16 @@ def test_the_surest_come_first_and_the_next_open_row_follows() -> None:
     later = by_probability(rows(said("s1", "", "skip", "row")))
     assert [row.seed.id for row in later if next_open(later) is row] == ["s2"]
     assert next_open([row for row in later if row.later]) is not None
+
+
+def test_the_rows_after_a_rejected_candidate_are_not_passed_over() -> None:
+    judged = rows(said("s2", "c", "not"), said("s1", "a", "not"), said("s1", "", "not", "row"))
+    ordered = by_probability(judged)
+    assert [row.seed.id for row in ordered] == ["s3", "s1", "s2", "s4"]
+    assert before(ordered, judged[1]) == "" and before(ordered, judged[0]) == ""
+    assert before(ordered, judged[2]) == "" and before(ordered, judged[3]) == "s2"
+    found = next_open(ordered, before(ordered, judged[0]))
+    assert found is judged[2]
 
 
 def test_the_table_has_every_row_with_its_match_its_state_and_how_it_was_decided() -> None:

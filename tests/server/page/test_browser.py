@@ -32,7 +32,7 @@ def browser(chrome: Any) -> Any:
 
 def opened(browser: Any, name: str = "tess", **options: Any) -> tuple[Any, list[str]]:
     """Return a reviewer's page, and the list that collects its errors."""
-    context = browser.new_context(locale="en-GB", **options)
+    context = browser.new_context(**{"locale": "en-GB"} | options)
     if name:
         context.add_cookies([{"name": REVIEWER, "value": name, "url": "http://127.0.0.1"}])
     page = context.new_page()
@@ -172,6 +172,16 @@ def test_two_browsers_give_their_names_and_overwrite_nobody(folder: Path, browse
             ("ana", "not"), ("ben", "relevant"),
         }  # fmt: skip
     assert [e for e in errors if "409" not in e] == []
+
+
+@pytest.mark.parametrize("language", ["de-DE", "fr-FR", "es-ES"])
+def test_the_verdicts_fit_on_a_small_phone(folder: Path, browser: Any, language: str) -> None:
+    page, _ = opened(browser, locale=language, viewport={"width": 320, "height": 700})
+    with answered(folder) as server:
+        page.goto(server.address + JUDGE)
+        for button in page.locator(".verdicts > *").all():
+            box = button.bounding_box()
+            assert box["x"] + box["width"] <= 320, button.inner_text()
 
 
 def show(page: Any, scheme: str, size: tuple[int, int]) -> None:

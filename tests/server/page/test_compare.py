@@ -83,7 +83,7 @@ def test_uploads_are_named_without_the_path_of_their_copies(browser: TestClient)
     assert 'aria-current="page">Compare</a>' in text
     files[0] = ("runs", ("../a.run", b"broken\n"))
     assert (
-        '"alert">a.run:1: 1 columns'
+        '"alert">a.run:1: 1 column;'
         in browser.post("/p/floods/compare/upload", data=compare, files=files).text
     )
     pairs = {"run": ("x.jsonl", b"{}\n")}

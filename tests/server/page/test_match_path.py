@@ -139,3 +139,14 @@ def test_the_list_is_walked_by_keys_and_letters_in_a_field_judge_nothing(tmp_pat
     with Ledger(project.ledger) as ledger:
         made = [(j.seed, j.verdict, j.note) for j in ledger.judgements(rows=True)]
     assert made == [("r4", "skip", ""), ("r1", "not", "y: as the town says")]
+
+
+@pytest.mark.parametrize("language", ["de", "fr", "es"])
+def test_the_keys_fit_on_a_small_phone(tmp_path: Path, chrome: Any, language: str) -> None:
+    give_candidates(make_matching(tmp_path / "reviews"))
+    with answered(tmp_path / "reviews") as server:
+        page = window(chrome, server, "ana", [], viewport={"width": 320, "height": 700}, locale=language)
+        page.goto(f"{server.address}/p/checks/judge")
+        for button in page.locator("#verdict > button").all():
+            box = button.bounding_box()
+            assert box["x"] + box["width"] <= 320, button.inner_text()

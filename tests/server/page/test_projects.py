@@ -181,6 +181,16 @@ def test_a_broken_review_is_shown_with_reason_and_the_others_work(browser: TestC
     assert "A file of this review is damaged" in browser.get("/p/floods").text
 
 
+@pytest.mark.parametrize("role", [5, [1], {"a": 1}, "x"])
+def test_an_unknown_role_in_project_json_is_left_out(browser: TestClient, folder: Path, role: object) -> None:
+    project = Workspace(folder).project("floods")
+    project.uploads.mkdir(exist_ok=True)
+    (project.uploads / "posts.csv").write_text("id,text\n1,rain\n", encoding="utf-8")
+    project.describe(roles={"posts.csv": role})
+    answer = browser.get("/p/floods")
+    assert (answer.status_code, "posts.csv" in answer.text) == (200, True)
+
+
 def test_an_export_is_private_on_its_way(
     browser: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
