@@ -9,7 +9,8 @@ encoder's vectors, on which BERTopic runs too if it is installed, and single-pas
 as in topic detection and tracking (Allan et al., 1998). `bbc-news` and `news-topics` have categories, not stories;
 `pages` are manual pages in six languages, whose index has a multilingual encoder. `promise`: the share of simulations
 in which a promise was kept, and in which the interval of the recall held. `languages`: the weights for two languages,
-learned without one of them. `drift`, `arriving-…` and `following`: documents that arrive. FOLDER is not deleted.
+learned without one of them. `small`: corpora of up to 300 documents. `drift`, `arriving-…` and `following`: documents
+that arrive. FOLDER is not deleted.
 """
 
 from __future__ import annotations
@@ -258,6 +259,7 @@ if __name__ == "__main__":
             "following": group_arrivals.following,
             "promise": promises,
             "languages": group_learning.languages,
+            "small": group_learning.small,
             "cost": cost,
             "drift": drift,
             "learn": lambda work: print(group_learning.learn(work)),

