@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import json
 import math
 from collections.abc import Callable, Iterator
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from benchmarks.support.group_learning import ACROSS, DEFAULT, evidence_of, labe
 from benchmarks.support.group_rivals import VECTORS, WORDS, vectors_of
 from benchmarks.support.harness import run_parts
 from indexes.dtypes import BoolArray, Float32Array, Int64Array
+from indexes.interface import Document
 from linker.engine.engine import Engine
 from linker.scoring.groups import evidence as pairs_of
 from linker.scoring.groups.asking import recall, strata
@@ -55,8 +56,8 @@ INDEXED = {"pages": ACROSS}
 TITLES = {"minilm": "MiniLM", ACROSS: "USE"}
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 JUDGED, TRIALS, PROMISED = 150, 1000, (0.8, 0.9)
-SIZES = (10_000, 30_000)
-TARGET = 100_000
+SIZES = (10_000, 30_000, 100_000)
+TARGET = 1_000_000
 
 
 def compared(name: str, work: Path) -> dict[str, Any]:
@@ -131,7 +132,11 @@ def _promised(corpus: Grouped, first: BoolArray, directory: Path) -> tuple[Any, 
     """Return the groups of an index that are promised a precision by the links of the first half."""
     ids = [d.id for d in corpus.documents]
     known = np.flatnonzero(first).tolist()
-    judged = {(ids[a], ids[b]): True for a, b in combinations(known, 2) if corpus.gold[a] == corpus.gold[b]}
+    judged = {
+        (ids[a], ids[b]): True
+        for a, b in itertools.combinations(known, 2)
+        if corpus.gold[a] == corpus.gold[b]
+    }
     found = Engine.open(directory).group(judged, precision=PROMISED[1])
     numbers = {member.id: member.group for member in found.members}
     threshold = round(found.promise.threshold, 4) if found.promise else "none"
@@ -192,7 +197,9 @@ def _recalls(corpus: Grouped, stories: Stories) -> dict[str, float]:
     within = [np.flatnonzero(stories.labels == label) for label in np.unique(stories.labels)]
     texts = [part[stories.leader[part] == part] for part in within]
     inside = sum(
-        corpus.gold[a] == corpus.gold[b] for part in texts for a, b in combinations(part.tolist(), 2)
+        corpus.gold[a] == corpus.gold[b]
+        for part in texts
+        for a, b in itertools.combinations(part.tolist(), 2)
     )
     between = (corpus.gold[one] == corpus.gold[other]) & (stories.labels[one] != stories.labels[other])
     true = inside / (inside + between.sum())
@@ -211,9 +218,17 @@ def _recalls(corpus: Grouped, stories: Stories) -> dict[str, float]:
 
 
 def cost(work: Path) -> dict[str, Any]:
-    """Return CPU time and memory of `linker.group` on statements and articles at two sizes, and the exponent."""
-    every = group_data.statements("train", 20_000, 20_000).documents
-    order = np.random.default_rng(0).permutation(len(every))
+    """Return CPU time and memory of `linker.group` at three sizes, and the exponent from the second to the third.
+
+    The documents are a random sample of statements, articles, and versions of both that lack up to half of the words.
+    """
+    every, rng = group_data.statements("train", 20_000, 20_000).documents, np.random.default_rng(0)
+    for number in range(len(every), SIZES[-1]):
+        one, dropped = every[int(rng.integers(number))], rng.random() / 2
+        words = one.text.split()
+        kept = itertools.compress(words, (rng.random(len(words)) >= dropped).tolist())
+        every.append(Document(f"version-{number}", " ".join(kept), one.title))
+    order = rng.permutation(len(every))
     rows: dict[str, Any] = {}
     for size in SIZES:
         path = work / f"cost-{size}.jsonl"
@@ -227,11 +242,11 @@ def cost(work: Path) -> dict[str, Any]:
             "words": round(float(np.mean([len(d.full_text.split()) for d in some]))),
             "cpu_s": spent.cpu_s, "peak_mib": spent.peak_mib, "per_cpu_minute": round(60 * size / spent.cpu_s),
         }  # fmt: skip
-    small, large = (rows[str(size)] for size in SIZES)
-    times = math.log(SIZES[1] / SIZES[0])
+    small, large = (rows[str(size)] for size in SIZES[-2:])
+    times = math.log(SIZES[-1] / SIZES[-2])
     exponent = math.log(large["cpu_s"] / small["cpu_s"]) / times
     memory = math.log(large["peak_mib"] / small["peak_mib"]) / times
-    more = TARGET / SIZES[1]
+    more = TARGET / SIZES[-1]
     return {
         **rows, "exponent": round(exponent, 3), "memory_exponent": round(memory, 3), "extrapolated_to": TARGET,
         "cpu_minutes": round(large["cpu_s"] * more**exponent / 60, 1),
