@@ -14,6 +14,7 @@ import numpy as np
 
 from benchmarks.support import group_data
 from benchmarks.support.group_data import Grouped, measured, per_document
+from benchmarks.support.group_rivals import tfidf
 from indexes.dtypes import BoolArray, Int64Array
 from linker.engine.building import create
 from linker.engine.engine import Engine
@@ -90,27 +91,42 @@ def _across(work: Path) -> Iterator[tuple[PairEvidence, BoolArray, list[str]]]:
 def _subsets(first: bool, sizes: Sequence[int], seed: int = 0) -> Iterator[Grouped]:
     """Yield small corpora of one half of the tweets, claims, news and statements: whole stories, then documents alone.
 
-    Of each size, some have few documents in stories, some many and, of tweets, some only in stories of three or more.
+    Of each size, some have few documents in stories, some many and, of tweets, some only in stories of three or more;
+    as many are drawn at random as have the stories nearest to a random document, which are on one subject.
     """
     rng = np.random.default_rng(seed + first)
     corpora = [group_data.tweets(claims=True), group_data.tweets(), group_data.news()]
     halves = [(corpus, corpus.half() == first) for corpus in corpora]
     statements = group_data.statements("train" if first else "test", 900, 300)
     halves.append((statements, np.ones(len(statements.documents), bool)))
+    words = [tfidf(corpus) for corpus, _ in halves]
     for (number, (corpus, half)), size in itertools.product(enumerate(halves), sizes):
-        for share, fewest in [*SHARES, *(EVENTS if number < 2 else ())]:
+        for (share, fewest), near in itertools.product(
+            [*SHARES, *(EVENTS if number < 2 else ())], (False, True)
+        ):
             for _ in range(max(1, SMALL_SIZES[2] // size) if half.sum() > 2 * size else 0):
-                yield _subset(corpus, np.flatnonzero(half), size, share, fewest, rng)
+                yield _subset(
+                    corpus, np.flatnonzero(half), size, share, fewest, rng, words[number] if near else None
+                )
 
 
 def _subset(
-    corpus: Grouped, half: Int64Array, size: int, share: float, fewest: int, rng: np.random.Generator
+    corpus: Grouped,
+    half: Int64Array,
+    size: int,
+    share: float,
+    fewest: int,
+    rng: np.random.Generator,
+    words: Any,
 ) -> Grouped:
     """Return `size` documents, a `share` of them in stories of at least `fewest`, each of the others alone."""
     of: dict[int, list[int]] = {}
     for i in half.tolist():
         of.setdefault(int(corpus.gold[i]), []).append(i)
     order = rng.permutation(list(of)).tolist()
+    if words is not None:
+        near = (words @ words[[rng.choice(half)]].T).toarray()[:, 0]
+        order.sort(key=lambda story: -near[of[story]].max())
     chosen, stories = list[int](), set[int]()
     for story in order:
         if len(chosen) < share * size and len(of[story]) >= fewest:
@@ -154,7 +170,11 @@ def _few(model: PairModel) -> tuple[tuple[float, ...], ...]:
             value = of @ np.logaddexp(0, -margin) + ridge @ ridge / 2
             return float(value), x.T @ (-of * sign * expit(-margin)) + ridge
 
-        found_weights = minimize(loss, np.zeros(x.shape[1]), jac=True, method="L-BFGS-B").x
+        # No evidence for a story may become evidence against it; `rank` is large for improbable candidates.
+        least = -np.maximum(weights, 0)
+        least[[model.names.index("rank"), -1]] = -np.inf
+        bounds = [(low, None) for low in least.tolist()]
+        found_weights = minimize(loss, np.zeros(len(weights)), jac=True, method="L-BFGS-B", bounds=bounds).x
         few.append(tuple(found_weights.round(4).tolist()))
     return tuple(few)
 

@@ -1,7 +1,7 @@
 """P(same story) without judged pairs: learned from tweets, claims, statements and news (`benchmarks.groups learn`).
 
-For pairs in two languages, it was learned from translations of manual pages and of sentences; `few`, from samples of 12
-to 300 documents.
+For pairs in two languages, it was learned from translations of manual pages and of sentences; `few`, from small
+corpora of 12 to 300 documents.
 """
 
 from __future__ import annotations
@@ -20,21 +20,8 @@ SHIPPED = PairModel(
     across=(3.703, 3.6013, -0.7172),
     share=0.2806,
     few=(
-        (
-            -1.4499,
-            -0.205,
-            -1.1635,
-            -0.8138,
-            1.6462,
-            1.1683,
-            -0.0051,
-            0.0687,
-            0.9063,
-            -0.0267,
-            -0.0397,
-            2.6801,
-        ),
-        (-0.965, 0.8911, -0.8093, 0.9858, -0.1791, -0.2832, 0.2875, 0.4334, 0.558, -0.9551, 0.0, 3.3624),
-        (0.3538, 0.7417, -0.2986, 0.0636, -0.9765, -0.0295, -0.7297, -0.2661, -0.3535, 0.0885, 0.0, -3.332),
+        (-1.0013, -0.3947, -1.4739, -0.038, 1.3786, 0.6519, 0.1359, 0.0, 0.4616, -0.0014, 0.0368, 2.9268),
+        (-0.5716, 0.7953, -1.4893, 0.8085, 0.0592, -0.2306, 0.3042, 0.0, 0.056, -0.4369, 0.0, 1.2572),
+        (-0.3242, 0.9076, -0.9508, -0.1871, 0.0, -0.571, -0.0031, 0.0, -0.4727, 0.0963, 0.0, -4.188),
     ),
 )
