@@ -158,10 +158,7 @@ def _few(model: PairModel) -> tuple[tuple[float, ...], ...]:
             here = found.kind == kind
             x = np.column_stack([model.inputs(found)[here], np.ones(here.sum())])
             share = min(math.log(pairs_of.LARGE / found.count) / math.log(pairs_of.LARGE / pairs_of.SMALL), 1)
-            # what does not count in large corpora does not count here
-            rows.append(
-                (x @ weights, share * x * (weights != 0), same[here], np.full(len(x), max(len(x), 1) ** -0.5))
-            )
+            rows.append((x @ weights, share * x, same[here], np.full(len(x), max(len(x), 1) ** -0.5)))
         base, x, same, of = map(np.concatenate, zip(*rows, strict=True))
         sign, of = np.where(same, 1.0, -1.0), of / of.max()
 
@@ -174,6 +171,8 @@ def _few(model: PairModel) -> tuple[tuple[float, ...], ...]:
         least = -np.maximum(weights, 0)
         least[[model.names.index("rank"), -1]] = -np.inf
         bounds = [(low, None) for low in least.tolist()]
+        # A few posts are often of one week, so that dates do not tell their stories apart.
+        bounds[pairs_of.RECENT] = (-weights[pairs_of.RECENT],) * 2
         found_weights = minimize(loss, np.zeros(len(weights)), jac=True, method="L-BFGS-B", bounds=bounds).x
         few.append(tuple(found_weights.round(4).tolist()))
     return tuple(few)

@@ -36,7 +36,7 @@ KINDS = 3  # kinds of pairs in one language: with no, one or two long texts; KIN
 FEWEST = 40  # a kind's weights are learned if it has this many judged pairs, some of each class
 ROWS = 1 << 12  # rows counted at a time
 # In a corpus of SMALL documents or fewer, `PairModel.few` is added in full, and from LARGE on not at all.
-SMALL, LARGE = 20, 1000
+SMALL, LARGE = 20, 300
 
 
 def weights(forward: ForwardIndex, rows: Int64Array) -> tuple[csr_array, AnyArray]:
