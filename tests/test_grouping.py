@@ -22,7 +22,7 @@ WORDS = [
     for a in ("bo", "ka", "mi", "tu")
     for b in ("len", "dar", "vis", "rom")
     for c in ("ant", "ern", "ist", "os")
-    for d in ("", "a", "in", "um")
+    for d in ("", "in")
 ]
 STORIES, POSTS = 30, 4
 
