@@ -127,14 +127,14 @@ def _subset(
     if words is not None:
         near = (words @ words[[rng.choice(half)]].T).toarray()[:, 0]
         order.sort(key=lambda story: -near[of[story]].max())
-    chosen, stories = list[int](), set[int]()
+    documents, stories = list[int](), set[int]()
     for story in order:
-        if len(chosen) < share * size and len(of[story]) >= fewest:
-            chosen += of[story][:MOST]
+        if len(documents) < share * size and len(of[story]) >= fewest:
+            documents += of[story][:MOST]
             stories.add(story)
-    alone = [story for story in order if story not in stories]
-    chosen += [int(rng.choice(of[story])) for story in alone[: max(0, size - len(chosen))]]
-    order = rng.permutation(chosen).tolist()
+    singles = [story for story in order if story not in stories]
+    documents += [int(rng.choice(of[story])) for story in singles[: max(0, size - len(documents))]]
+    order = rng.permutation(documents).tolist()
     numbers = np.unique(corpus.gold[order], return_inverse=True)[1]
     return Grouped([corpus.documents[i] for i in order], numbers, np.ones(len(order), bool))
 
@@ -150,15 +150,17 @@ def _few(model: PairModel) -> tuple[tuple[float, ...], ...]:
     from scipy.optimize import minimize
     from scipy.special import expit
 
-    parts = [(found, _same(corpus, found)) for corpus, found in _pairs_of_subsets(True, SMALL_SIZES)]
+    parts = [(evidence, _same(corpus, evidence)) for corpus, evidence in _pairs_of_subsets(True, SMALL_SIZES)]
     few = []
     for kind, weights in enumerate(np.array(model.weights)):
         rows = []
-        for found, same in parts:
-            here = found.kind == kind
-            x = np.column_stack([model.inputs(found)[here], np.ones(here.sum())])
-            share = min(math.log(pairs_of.LARGE / found.count) / math.log(pairs_of.LARGE / pairs_of.SMALL), 1)
-            rows.append((x @ weights, share * x, same[here], np.full(len(x), max(len(x), 1) ** -0.5)))
+        for evidence, same in parts:
+            mask = evidence.kind == kind
+            x = np.column_stack([model.inputs(evidence)[mask], np.ones(mask.sum())])
+            share = min(
+                math.log(pairs_of.LARGE / evidence.count) / math.log(pairs_of.LARGE / pairs_of.SMALL), 1
+            )
+            rows.append((x @ weights, share * x, same[mask], np.full(len(x), max(len(x), 1) ** -0.5)))
         base, x, same, of = map(np.concatenate, zip(*rows, strict=True))
         sign, of = np.where(same, 1.0, -1.0), of / of.max()
 
@@ -186,9 +188,9 @@ def small(work: Path) -> dict[str, Any]:
     rows: dict[str, Any] = {}
     for size in SMALL_SIZES:
         figures = []
-        for corpus, found in _pairs_of_subsets(False, [size]):
-            models = (SHIPPED, SHIPPED.of_size(found.count))
-            labels = (stories_in(corpus, found, model, DEFAULT).labels for model in models)
+        for corpus, evidence in _pairs_of_subsets(False, [size]):
+            models = (SHIPPED, SHIPPED.of_size(evidence.count))
+            labels = (stories_in(corpus, evidence, model, DEFAULT).labels for model in models)
             alone, without, f1 = (
                 measured(of, corpus.gold) for of in (np.arange(len(corpus.documents)), *labels)
             )
