@@ -9,39 +9,37 @@ encoder's vectors, on which BERTopic runs too if it is installed, and single-pas
 as in topic detection and tracking (Allan et al., 1998). `bbc-news` and `news-topics` have categories, not stories;
 `pages` are manual pages in six languages, whose index has a multilingual encoder. `promise`: the share of simulations
 in which a promise was kept, and in which the interval of the recall held. `languages`: the weights for two languages,
-learned without one of them. `drift`, `arriving-…` and `following`: documents that arrive. FOLDER is not deleted.
+learned without one of them. `small`: corpora of up to 300 documents. `drift`, `arriving-…` and `following`: documents
+that arrive. FOLDER is not deleted.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import json
 import math
 from collections.abc import Callable, Iterator
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.support import group_arrivals, group_data
+from benchmarks.support import group_arrivals, group_data, group_learning
 from benchmarks.support.common import in_child
 from benchmarks.support.group_data import Grouped, lead, measured, per_document
+from benchmarks.support.group_learning import ACROSS, DEFAULT, evidence_of, labelled, stories_in
 from benchmarks.support.group_rivals import VECTORS, WORDS, vectors_of
 from benchmarks.support.harness import run_parts
 from indexes.dtypes import BoolArray, Float32Array, Int64Array
-from linker.engine.building import create
+from indexes.interface import Document
 from linker.engine.engine import Engine
-from linker.engine.grouping import ALIKE
 from linker.scoring.groups import evidence as pairs_of
 from linker.scoring.groups.asking import recall, strata
-from linker.scoring.groups.copies import leaders
-from linker.scoring.groups.dates import fill_from_texts
 from linker.scoring.groups.default_model import SHIPPED
 from linker.scoring.groups.evidence import PairEvidence, PairModel
-from linker.scoring.groups.finding import gather
-from linker.scoring.groups.stories import Stories, stories_of
+from linker.scoring.groups.stories import Stories
 from linker.scoring.probability.promise import promise
 
 CORPORA: dict[str, Callable[[], Grouped]] = {
@@ -54,80 +52,12 @@ CORPORA: dict[str, Callable[[], Grouped]] = {
 }
 TAUGHT_RIVAL = "Miranda et al. (2018)"  # compared with linker "with links", because it also learns from links
 # The encoder of an index, which also finds pairs; elsewhere, MiniLM's vectors only score them.
-INDEXED = {"pages": "usem3"}
-TITLES = {"minilm": "MiniLM", "usem3": "USE"}
+INDEXED = {"pages": ACROSS}
+TITLES = {"minilm": "MiniLM", ACROSS: "USE"}
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-DEFAULT = 0.5
-TAUGHT = (2000, 4000)  # statements and other articles that the shipped model learns from
 JUDGED, TRIALS, PROMISED = 150, 1000, (0.8, 0.9)
-SIZES = (10_000, 30_000)
-TARGET = 100_000
-
-
-def evidence_of(corpus: Grouped, directory: Path, encoder: str = "none") -> PairEvidence:
-    """Return the pairs of a corpus, from an index in `directory`, which is built if missing."""
-    if not directory.exists():
-        create(directory, encoder=encoder, language="english", positions=True)
-        Engine.open(directory).add(corpus.documents)
-    engine = Engine.open(directory)
-    rows = engine.collection.rows.locate([d.id for d in corpus.documents])
-    texts = [d.full_text for d in corpus.documents]
-    return gather(engine.collection, rows, texts, fill_from_texts(texts, np.full(len(texts), np.nan)))[0]
-
-
-def learn(work: Path) -> PairModel:
-    """Return the model that comes with linker."""
-    parts = []
-    for name in ("tweets", "claims"):
-        corpus = CORPORA[name]()
-        parts.append(_taught(corpus, evidence_of(corpus, work / name), corpus.half()))
-    news = group_data.news()
-    parts.append(_taught(news, evidence_of(news, work / "news"), news.judged))
-    statements = group_data.statements("train", *TAUGHT)
-    found = evidence_of(statements, work / "statements-train")
-    is_taught = np.arange(len(statements.documents)) < TAUGHT[0]
-    found = found.where(np.asarray(is_taught[found.pairs].any(axis=1) & (found.long == 1)))
-    parts.append((found, _same(statements, found)))
-    weights, share = pairs_of.fit_across([(found, same) for found, same, _ in _across(work)])
-    return dataclasses.replace(pairs_of.fit(parts), across=weights, share=share)
-
-
-def _across(work: Path) -> Iterator[tuple[PairEvidence, BoolArray, list[str]]]:
-    """Yield the pairs of each corpus in several languages, which are of one story, and the documents' languages."""
-    corpora = {"other-pages": group_data.pages(others=True), "sentences": group_data.sentences()}
-    for name, corpus in corpora.items():
-        found = evidence_of(corpus, work / name, INDEXED["pages"])
-        yield found, _same(corpus, found), [d.id[:2] for d in corpus.documents]
-
-
-def languages(work: Path) -> dict[str, Any]:
-    """Return B-cubed F1 of the pages in each language, with the shipped weights and those learned without it."""
-    corpus, taught = CORPORA["pages"](), [*_across(work)]
-    found = evidence_of(corpus, work / "pages", INDEXED["pages"])
-    of = np.array([d.id[:2] for d in corpus.documents])
-    gold = np.unique(corpus.gold, return_inverse=True)[1]
-    rows: dict[str, Any] = {}
-    for language in np.unique(of).tolist():
-        parts = [(e, same, (np.array(names) == language)[e.pairs].any(axis=1)) for e, same, names in taught]
-        weights, share = pairs_of.fit_across([(e.where(~holds), same[~holds]) for e, same, holds in parts])
-        without = dataclasses.replace(SHIPPED, across=weights, share=share)
-        tested = (of == language) & ~corpus.half()
-        row: dict[str, float] = {"documents": int(tested.sum())}
-        for name, model in (("shipped", SHIPPED), ("without", without)):
-            labels = _stories(corpus, found, model.adapt(found), DEFAULT).labels
-            p, r = (float(part[tested].mean()) for part in per_document(labels, gold))
-            row[name] = round(2 * p * r / (p + r), 4)
-        rows[language] = row
-    return rows
-
-
-def _taught(corpus: Grouped, found: PairEvidence, documents: BoolArray) -> tuple[PairEvidence, BoolArray]:
-    found = found.where(np.asarray(documents[found.pairs].all(axis=1)))
-    return found, _same(corpus, found)
-
-
-def _same(corpus: Grouped, found: PairEvidence) -> BoolArray:
-    return np.asarray(corpus.gold[found.pairs[:, 0]] == corpus.gold[found.pairs[:, 1]])
+SIZES = (10_000, 30_000, 100_000)
+TARGET = 1_000_000
 
 
 def compared(name: str, work: Path) -> dict[str, Any]:
@@ -147,7 +77,7 @@ def compared(name: str, work: Path) -> dict[str, Any]:
     for system, (setting, labels) in answers.items():
         rows[system] = {"setting": setting, **measured(labels[second], gold)}
         if not system.startswith("linker"):
-            counterpart = answers.get(_own(system), answers.get(f"linker, with links and {TITLES['usem3']}"))
+            counterpart = answers.get(_own(system), answers.get(f"linker, with links and {TITLES[ACROSS]}"))
             assert counterpart
             rows[system]["lead of linker"] = lead(counterpart[1][second], labels[second], gold)
     return rows
@@ -172,12 +102,12 @@ def _systems(
 ) -> Iterator[tuple[str, list[tuple[Any, Int64Array]]]]:
     """Yield each system with its groupings: the setting, and the labels of all documents."""
     found = evidence_of(corpus, work / name, INDEXED.get(name, "none"))
-    known, same = _taught(corpus, found, first)
+    known, same = labelled(corpus, found, first)
     model = SHIPPED.adapt(found)
     # The shipped model has seen tweets of both halves, since `claims` is halved in another way.
     if name == "tweets":
         news = group_data.news()
-        model = pairs_of.fit([(known, same), _taught(news, evidence_of(news, work / "news"), news.judged)])
+        model = pairs_of.fit([(known, same), labelled(news, evidence_of(news, work / "news"), news.judged)])
     yield "linker", _by_thresholds(corpus, found, model)
     if name not in INDEXED:
         yield "linker, with links", _by_thresholds(corpus, found, model.relearn(known, same))
@@ -186,7 +116,7 @@ def _systems(
     title = TITLES[INDEXED.get(name, "minilm")]
     vectors = _of_index(corpus, work / name) if name in INDEXED else vectors_of(corpus, work / f"{name}.npy")
     with_vectors = found if name in INDEXED else _with(found, vectors)
-    known, same = _taught(corpus, with_vectors, first)
+    known, same = labelled(corpus, with_vectors, first)
     taught = (model if name in INDEXED else model.adapt(with_vectors)).relearn(known, same)
     yield f"linker, with links and {title}", _by_thresholds(corpus, with_vectors, taught)
     for rival, by_vectors in VECTORS.items():
@@ -202,7 +132,11 @@ def _promised(corpus: Grouped, first: BoolArray, directory: Path) -> tuple[Any, 
     """Return the groups of an index that are promised a precision by the links of the first half."""
     ids = [d.id for d in corpus.documents]
     known = np.flatnonzero(first).tolist()
-    judged = {(ids[a], ids[b]): True for a, b in combinations(known, 2) if corpus.gold[a] == corpus.gold[b]}
+    judged = {
+        (ids[a], ids[b]): True
+        for a, b in itertools.combinations(known, 2)
+        if corpus.gold[a] == corpus.gold[b]
+    }
     found = Engine.open(directory).group(judged, precision=PROMISED[1])
     numbers = {member.id: member.group for member in found.members}
     threshold = round(found.promise.threshold, 4) if found.promise else "none"
@@ -226,20 +160,14 @@ def _with(found: PairEvidence, vectors: Any) -> PairEvidence:
     return dataclasses.replace(found, values=np.column_stack([found.values, near, leads]), names=names)
 
 
-def _stories(corpus: Grouped, found: PairEvidence, model: PairModel, threshold: float) -> Stories:
-    alike = found.pairs[found.cosine >= ALIKE]
-    leader = leaders(len(corpus.documents), alike, lambda i: corpus.documents[i].full_text)
-    return stories_of(found, model.probabilities(found), leader, threshold)
-
-
 def _by_thresholds(corpus: Grouped, found: PairEvidence, model: PairModel) -> list[tuple[Any, Int64Array]]:
-    return [(t, _stories(corpus, found, model, t).labels) for t in THRESHOLDS]
+    return [(t, stories_in(corpus, found, model, t).labels) for t in THRESHOLDS]
 
 
 def promises(work: Path) -> dict[str, Any]:
     """Return how often promises were kept: JUDGED pairs drawn from groups in the second half of `claims`."""
     corpus = CORPORA["claims"]()
-    stories = _stories(corpus, evidence_of(corpus, work / "claims"), SHIPPED, DEFAULT)
+    stories = stories_in(corpus, evidence_of(corpus, work / "claims"), SHIPPED, DEFAULT)
     second = np.flatnonzero(~corpus.half() & (stories.leader == np.arange(len(corpus.documents))))
     parts = [second[stories.labels[second] == label] for label in np.unique(stories.labels[second])]
     ends = [np.stack([part[a] for a in np.triu_indices(len(part), 1)], axis=1) for part in parts]
@@ -269,7 +197,9 @@ def _recalls(corpus: Grouped, stories: Stories) -> dict[str, float]:
     within = [np.flatnonzero(stories.labels == label) for label in np.unique(stories.labels)]
     texts = [part[stories.leader[part] == part] for part in within]
     inside = sum(
-        corpus.gold[a] == corpus.gold[b] for part in texts for a, b in combinations(part.tolist(), 2)
+        corpus.gold[a] == corpus.gold[b]
+        for part in texts
+        for a, b in itertools.combinations(part.tolist(), 2)
     )
     between = (corpus.gold[one] == corpus.gold[other]) & (stories.labels[one] != stories.labels[other])
     true = inside / (inside + between.sum())
@@ -288,9 +218,17 @@ def _recalls(corpus: Grouped, stories: Stories) -> dict[str, float]:
 
 
 def cost(work: Path) -> dict[str, Any]:
-    """Return CPU time and memory of `linker.group` on statements and articles at two sizes, and the exponent."""
-    every = group_data.statements("train", 20_000, 20_000).documents
-    order = np.random.default_rng(0).permutation(len(every))
+    """Return CPU time and memory of `linker.group` at three sizes, and the exponent from the second to the third.
+
+    The documents are a random sample of statements, articles, and versions of both that lack up to half of the words.
+    """
+    every, rng = group_data.statements("train", 20_000, 20_000).documents, np.random.default_rng(0)
+    for number in range(len(every), SIZES[-1]):
+        one, dropped = every[int(rng.integers(number))], rng.random() / 2
+        words = one.text.split()
+        kept = itertools.compress(words, (rng.random(len(words)) >= dropped).tolist())
+        every.append(Document(f"version-{number}", " ".join(kept), one.title))
+    order = rng.permutation(len(every))
     rows: dict[str, Any] = {}
     for size in SIZES:
         path = work / f"cost-{size}.jsonl"
@@ -304,11 +242,11 @@ def cost(work: Path) -> dict[str, Any]:
             "words": round(float(np.mean([len(d.full_text.split()) for d in some]))),
             "cpu_s": spent.cpu_s, "peak_mib": spent.peak_mib, "per_cpu_minute": round(60 * size / spent.cpu_s),
         }  # fmt: skip
-    small, large = (rows[str(size)] for size in SIZES)
-    times = math.log(SIZES[1] / SIZES[0])
+    small, large = (rows[str(size)] for size in SIZES[-2:])
+    times = math.log(SIZES[-1] / SIZES[-2])
     exponent = math.log(large["cpu_s"] / small["cpu_s"]) / times
     memory = math.log(large["peak_mib"] / small["peak_mib"]) / times
-    more = TARGET / SIZES[1]
+    more = TARGET / SIZES[-1]
     return {
         **rows, "exponent": round(exponent, 3), "memory_exponent": round(memory, 3), "extrapolated_to": TARGET,
         "cpu_minutes": round(large["cpu_s"] * more**exponent / 60, 1),
@@ -335,10 +273,11 @@ if __name__ == "__main__":
         | {
             "following": group_arrivals.following,
             "promise": promises,
-            "languages": languages,
+            "languages": group_learning.languages,
+            "small": group_learning.small,
             "cost": cost,
             "drift": drift,
-            "learn": lambda work: print(learn(work)),
+            "learn": lambda work: print(group_learning.learn(work)),
         },
         "learn",
     )

@@ -126,7 +126,7 @@ def engine_of(work: Path, documents: list[Document], encoder: str) -> Engine:
                 foreign = {a: Document(a, texts[a][:TAUGHT]) for a, _ in taught}
                 own = {b: Document(b, english[b][:TAUGHT]) for _, b in taught}
                 words = words_of(code, backwards=False)
-                sides = Side(directory, foreign, code), Side(directory, own, OWN, engine)
+                sides = Side((directory,), foreign, code), Side((directory,), own, OWN, engine)
                 engine.store_lexicon(query_lexicon(*sides, taught, words))
     return Engine.open(directory)
 

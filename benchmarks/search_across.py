@@ -60,7 +60,7 @@ def side(code: str, work: Path, encoder: str) -> Side:
         create(directory, encoder=encoder, language=NAMES[code])
         with Engine.open(directory) as engine:
             engine.add(pages.documents.values())
-    return Side(directory, pages.documents, code, Engine.open(directory))
+    return Side((directory,), pages.documents, code, Engine.open(directory))
 
 
 def links_of(code: str, split: str, backwards: bool) -> Links:

@@ -24,7 +24,7 @@ from tests.test_grouping import corpus, partition, read, write
 def arriving(
     documents: Sequence[Document], folder: Path, days: float | None = None
 ) -> tuple[package.Groups, Arriving]:
-    side = Side(folder / "corpus", {d.id: d for d in documents}, "en")
+    side = Side((), {d.id: d for d in documents}, "en")
     groups, _, stream = regroup(side, next_to=folder / "groups.csv", stays=True, days=days)
     assert stream is not None
     stream.start(groups)
@@ -64,7 +64,7 @@ def test_what_arrived_is_not_compared_again_by_the_next_update(tmp_path: Path) -
     _, stream = arriving(documents[:100], tmp_path)
     stream.add(documents[100:103])
     stream.add(documents[103:])
-    side = Side(tmp_path / "corpus", {d.id: d for d in documents}, "en")
+    side = Side((), {d.id: d for d in documents}, "en")
     groups, _, _ = regroup(side, next_to=tmp_path / "groups.csv", since=stream)
     assert groups.metadata["queries"] == 0
     assert partition(groups) == partition(package.group(write(tmp_path / "posts.jsonl", documents)))

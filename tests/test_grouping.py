@@ -18,10 +18,11 @@ from linker.cli.commands.grouping import draw
 from tests.helpers import linker
 
 WORDS = [
-    a + b + c
+    a + b + c + d
     for a in ("bo", "ka", "mi", "tu")
     for b in ("len", "dar", "vis", "rom")
     for c in ("ant", "ern", "ist", "os")
+    for d in ("", "in")
 ]
 STORIES, POSTS = 30, 4
 
@@ -92,6 +93,35 @@ def test_every_document_is_in_one_group_and_stories_are_found(engine: package.En
     alone = {member.id for member in groups.members if member.probability is None}
     assert alone == set().union(*(ids for ids in partition(groups) if len(ids) == 1), set())
     assert "groups" in repr(groups).lower() and "<td>" in groups._repr_html_()
+
+
+POSTS_ON_EVENTS = {  # the letter is the event; e: each about something else
+    "a1": "A bridge over the Elbe in Dresden collapsed early this morning, no one was hurt. Trams have stopped.",
+    "a2": "Part of the Carola bridge in Dresden has fallen into the Elbe. Police have closed the river to ships.",
+    "a3": "Woke up to this: the bridge in Dresden is gone! Tram rails hanging in the water",
+    "a4": "Dresden bridge collapse: engineers say chloride corrosion weakened the steel of the Carola bridge",
+    "c1": "Baker recalls rye bread sold in Lidl stores because of metal splinters, says the food agency",
+    "c2": "Recall: rye bread from Lidl may contain metal splinters. Customers can return it without a receipt.",
+    "c3": "just threw away my lidl rye bread, apparently there is metal in it??",
+    "c4": "Lidl takes rye bread off the shelves in six countries after metal splinters were found",
+    "d1": "Eruption on the Reykjanes peninsula: lava flows towards Grindavik, the town was evacuated overnight",
+    "d2": "Iceland: Grindavik evacuated again as a volcano erupts on Reykjanes",
+    "d3": "Volcanic eruption in Iceland, Blue Lagoon closed and residents of Grindavik told to leave their homes",
+    "d4": "The lava has reached the road to Grindavik. Stunning pictures from Iceland.",
+    "e1": "My cat has learned to open the fridge, and now there is no cheese left",
+    "e2": "Does anybody know a good dentist near the old town hall?",
+    "e3": "The library extends its opening hours during the exams",
+    "e4": "New album by our choir: twelve songs, recorded in one take",
+}
+
+
+@pytest.mark.parametrize("events", ["acde", "e"])
+def test_a_few_posts_are_grouped_although_no_word_can_be_rare_among_them(tmp_path: Path, events: str) -> None:
+    posts = [Document(id_, text) for id_, text in POSTS_ON_EVENTS.items() if id_[0] in events]
+    found = partition(package.group(write(tmp_path / "posts.jsonl", posts)))
+    assert all(len({id_[0] for id_ in ids}) == 1 for ids in found), "no two events are in one group"
+    assert sum(len(ids) for ids in found if len(ids) > 1) >= (8 if events == "acde" else 0)
+    assert all({id_} in found for id_ in POSTS_ON_EVENTS if id_[0] == "e"), "others are alone"
 
 
 def test_a_group_explains_itself_and_part_that_its_weakest_link_would_lose(engine: package.Engine) -> None:

@@ -102,7 +102,7 @@ def test_vectors_decide_between_texts_of_equal_words_without_any_link(tmp_path: 
         with Writer.create(tmp_path / name, manifest) as writer:
             writer.add(documents, encoder.encode([d.text for d in documents]) if manifest.encoder else None)
             writer.commit()
-        source = Side(tmp_path / "posts", {"p": Document("p", "gale boat")}, "en")
+        source = Side((tmp_path / "posts",), {"p": Document("p", "gale boat")}, "en")
         with Engine(tmp_path / name, encoder=encoder if manifest.encoder else None) as engine:
             lists, _, _ = candidate_lists(engine, source, ["p"], [], 0)
             first.append(engine.collection.rows.ids[lists.documents[0, lists.scores[0].argmax()]])
@@ -262,7 +262,7 @@ def test_the_pivots_table_is_read_like_those_of_the_sides(tmp_path: Path) -> Non
 
 
 def side(*lines: str, code: str = "und") -> Side:
-    return Side(Path("x"), {str(i): Document(str(i), line) for i, line in enumerate(lines)}, code)
+    return Side((), {str(i): Document(str(i), line) for i, line in enumerate(lines)}, code)
 
 
 def test_languages_are_told_by_codes_scripts_or_function_words() -> None:

@@ -61,7 +61,7 @@ def drift(corpus: Grouped) -> dict[str, Any]:
 
 
 def _labels(corpus: Grouped, folder: Path | None) -> tuple[Int64Array, int]:
-    side = Side(Path("corpus"), {d.id: d for d in corpus.documents}, "en")
+    side = Side((), {d.id: d for d in corpus.documents}, "en")
     groups = regroup(side, next_to=folder and folder / "groups").groups
     return np.array([member.group for member in groups.members]), int(groups.metadata["queries"])
 
@@ -102,7 +102,7 @@ def _followed(size: int) -> dict[str, dict[str, float]]:
     documents = [Document(f"p{i}", text) for i, text in enumerate(posts())]
     rows: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        side = Side(Path("corpus"), {d.id: d for d in documents[:size]}, "en")
+        side = Side((), {d.id: d for d in documents[:size]}, "en")
         groups, _, arriving = regroup(side, next_to=Path(folder) / "groups", stays=True)
     assert arriving is not None
     arriving.start(groups)

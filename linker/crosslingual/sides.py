@@ -39,13 +39,21 @@ CLEAR, CLEAR_SHARE, FOREIGN = 2, 0.05, 1 / 3
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One side: its documents by id, the code of its language ("und" if unknown), and its index, if any."""
+    """One side: the files, folders or indexes that it was read from (none if from memory), and its documents by id.
 
-    path: Path
+    `code`: its language ("und" if unknown); `engine`: its index, if it is one.
+    """
+
+    paths: tuple[Path, ...]
     documents: Mapping[str, Document]
     code: str
     engine: Engine | None = None
     skipped: tuple[BadLine, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The paths, for messages."""
+        return ", ".join(map(str, self.paths))
 
     @property
     def pages(self) -> Pages:
@@ -66,12 +74,12 @@ def side_of(path: Path, code: str | None, columns: Columns | None, encoder: str 
         if not documents:
             raise InputError(f"{path} holds no documents: there is nothing to link")
         name = engine.collection.manifest.analysis.language
-        side = Side(path, documents, code or CODES.get(name, UNKNOWN), engine)
+        side = Side((path,), documents, code or CODES.get(name, UNKNOWN), engine)
     else:
         if words := describe(path, columns or Columns()):
             logger.info(words)
         found, skipped = read_documents(path, columns)
-        side = Side(path, found, code or language_of(path, found), None, skipped)
+        side = Side((path,), found, code or language_of(path, found), None, skipped)
         report_skipped(skipped)
     language = "" if side.code == UNKNOWN else f", language {side.code}"
     count = len(side.documents)
@@ -106,8 +114,8 @@ def same_language(source: Side, target: Side) -> bool:
     logger.warning(
         "%s and %s are too short to tell whether their languages differ: one language is assumed; if there are two, "
         "name them in `languages`, such as fr-en",
-        source.path,
-        target.path,
+        source.name,
+        target.name,
     )
     return True
 

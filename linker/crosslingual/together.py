@@ -95,14 +95,14 @@ def open_index(target: Side, source: Side, encoder: str | None) -> Iterator[Engi
     """Yield the target's index; without one, build it in a temporary directory."""
     if target.engine is not None:
         if encoder and not target.engine.collection.manifest.embeds:
-            logger.warning("%s has no vectors: `encoder` %s is not used", target.path, encoder)
+            logger.warning("%s has no vectors: `encoder` %s is not used", target.name, encoder)
         yield target.engine
         return
     name = analysis_of(source, target)
     with tempfile.TemporaryDirectory(prefix="linker-") as folder:
         directory = Path(folder) / "index"
         create(directory, encoder=encoder or "none", language=name, positions=True)
-        logger.info("indexing %s (language of the stemmer: %s)", target.path, name)
+        logger.info("indexing %s (language of the stemmer: %s)", target.name, name)
         with Engine.open(directory) as engine:
             engine.add(target.documents.values())
             yield engine

@@ -149,7 +149,7 @@ class Arriving:
         )
         if self._days is not None:
             evidence = evidence.where(near_in_time(evidence.pairs, self._dates[local], self._days))
-        return evidence, SHIPPED.probabilities(evidence), local
+        return evidence, SHIPPED.of_size(len(self._ids)).probabilities(evidence), local
 
     def _grouped(
         self, evidence: PairEvidence, p: Float64Array, local: Int64Array, inside: Ids[int]

@@ -97,7 +97,7 @@ def _language(kept: LastGrouping | None, id_: str, text: str) -> str:
 def _probabilities(evidence: PairEvidence, known: JudgedPairs) -> tuple[Float64Array, int]:
     """Return P(same story) of the pairs, float64 [m], and the number of judged pairs learned from."""
     at, same = known.labels(evidence.pairs)
-    model, count = SHIPPED.adapt(evidence), 0
+    model, count = SHIPPED.of_size(evidence.count).adapt(evidence), 0
     if len(at):
         judged = np.zeros(len(evidence.pairs), bool)
         judged[at] = True

@@ -177,17 +177,16 @@ def _corpus(files: Sequence[Path], columns: Columns | None, encoder: str | None)
     sides = [side_of(path, None, columns, encoder) for path in files]
     if len(sides) == 1:
         return sides[0]
-    where: dict[str, Path] = {}
+    where: dict[str, str] = {}
     for side in sides:
         for id_ in side.documents:
             if id_ in where:
                 raise InputError(
-                    f"{where[id_]} and {side.path} both have a document {id_!r}: give each document an id of its own, "
+                    f"{where[id_]} and {side.name} both have a document {id_!r}: give each document an id of its own, "
                     "or pass `make_ids`"
                 )
-            where[id_] = side.path
-    every = Path(", ".join(str(side.path) for side in sides))
-    return Side(every, {id_: d for side in sides for id_, d in side.documents.items()}, sides[0].code)
+            where[id_] = side.name
+    return Side(tuple(files), {id_: d for side in sides for id_, d in side.documents.items()}, sides[0].code)
 
 
 def _numbers(path: Path) -> dict[str, int]:

@@ -59,7 +59,7 @@ def query_lexicon(foreign: Side, index: Side, links: Links, pairs: Iterable[Pair
     words |= _best(weights, x, y, spelt)
     if not words:
         raise InputError(
-            f"{len(links):,} links between {foreign.path} and {index.path} teach no words: pass more with `train`, or "
+            f"{len(links):,} links between {foreign.name} and {index.name} teach no words: pass more with `train`, or "
             "a `dictionary`"
         )
     lexicon = QueryLexicon(code, name, words, _leanings(texts, documents))
@@ -69,14 +69,14 @@ def query_lexicon(foreign: Side, index: Side, links: Links, pairs: Iterable[Pair
 
 def is_source(where: Path, source: Side, target: Side) -> bool:
     """Return whether the index `where`, to get a lexicon, is the source. Raises InputError if it is neither side."""
-    found = [where.resolve() == side.path.resolve() for side in (source, target)]
+    found = [where.resolve() in [path.resolve() for path in side.paths] for side in (source, target)]
     if not any(found):
         raise InputError(
             f"{where} is an index, but not one of the two being linked: name one of those, or a folder"
         )
     if same_language(source, target):
         raise InputError(
-            f"{source.path} and {target.path} are in the same language: searches of {where} need no lexicon"
+            f"{source.name} and {target.name} are in the same language: searches of {where} need no lexicon"
         )
     return found[0]
 

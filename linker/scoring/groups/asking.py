@@ -24,7 +24,7 @@ from linker.scoring.probability.promise import DELTA, fewest, tail
 
 MOST = 300  # maximum number of pairs that people judge
 ALL = 100  # if there are at most this many pairs, people judge all of them
-BANDS = (0.25, 0.05, 0.0)  # minimum P(same story) of the strata between groups
+BANDS = (0.1, 0.0)  # minimum P(same story) of the strata between groups
 # pairs to judge to estimate recall: within groups, between groups, and the minimum per stratum between groups
 WITHIN, BETWEEN, LEAST = 80, 220, 40
 POWER = 0.8  # probability that the test passes if the probabilities are right

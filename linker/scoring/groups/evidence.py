@@ -7,6 +7,7 @@ languages, words say little, and only the cosines of an encoder's vectors count.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -34,6 +35,8 @@ FADING, UNDATED = 14.0, 0.2
 KINDS = 3  # kinds of pairs in one language: with no, one or two long texts; KINDS itself: in two languages
 FEWEST = 40  # a kind's weights are learned if it has this many judged pairs, some of each class
 ROWS = 1 << 12  # rows counted at a time
+# In a corpus of SMALL documents or fewer, `PairModel.few` is added in full, and from LARGE on not at all.
+SMALL, LARGE = 20, 300
 
 
 def weights(forward: ForwardIndex, rows: Int64Array) -> tuple[csr_array, AnyArray]:
@@ -202,7 +205,8 @@ class PairModel:
     `weights` float64 [3, names + 1]: for two short texts (posts), one (a post and an article) and none; the last of
     each is the offset. Inputs are standardised by `centre` and `scale`. For pairs in two languages (see
     `adapt`), `across` has the weights of the leads (see `leads`), then the offset, and `share` is the share of
-    same-story pairs in the data from which they were learned.
+    same-story pairs in the data from which they were learned. `few` float64 [3, names + 1] is added to the
+    weights in a small corpus, none if it is empty.
     """
 
     names: tuple[str, ...]
@@ -211,6 +215,19 @@ class PairModel:
     weights: tuple[tuple[float, ...], ...]
     across: tuple[float, float, float] = (0.0, 0.0, 0.0)
     share: float = 0.5
+    few: tuple[tuple[float, ...], ...] = ()
+
+    def of_size(self, count: int) -> PairModel:
+        """Return the model for a corpus of `count` documents.
+
+        In a small corpus no word can be rare, so that two documents about one story differ less from others by their
+        scores, and a pair of candidates is about one story more often.
+        """
+        if not self.few or count >= LARGE:
+            return self
+        share = min(math.log(LARGE / max(count, 1)) / math.log(LARGE / SMALL), 1.0)
+        weights = np.array(self.weights) + share * np.array(self.few)
+        return replace(self, weights=tuple(map(tuple, weights.tolist())), few=())
 
     def inputs(self, evidence: PairEvidence) -> Float64Array:
         """Return the standardised inputs, float64 [m, names]."""

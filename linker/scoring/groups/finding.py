@@ -74,7 +74,7 @@ def gather(
     found = finder.find(np.flatnonzero(queried))
     if earlier is not None:
         first = join_findings(found, of_texts, days, languages)
-        near = first.pairs[SHIPPED.adapt(first).probabilities(first) >= AGAIN]
+        near = first.pairs[SHIPPED.of_size(len(rows)).adapt(first).probabilities(first) >= AGAIN]
         close = distinct(near[~queried[near]])
         queried = queried | np.isin(np.arange(len(rows)), close)
         found = Findings.of([earlier.where(~queried[earlier.one]), found, finder.find(close)])

@@ -98,7 +98,7 @@ def _search(engine: Engine, seeds: Sequence[Seed], tell: Progress) -> Candidates
 def _decide(engine: Engine, seeds: Sequence[Seed], links: Sequence[tuple[str, str]]) -> Candidates:
     """Return the candidates of all rows; rows with a known match are decided alone, the others together."""
     documents = {seed.id: Document(seed.id, seed.text, seed.title) for seed in seeds}
-    source = Side(Path(), documents, UNKNOWN)
+    source = Side((), documents, UNKNOWN)
     linked = list(dict.fromkeys(seed for seed, _ in links))
     unlinked = [seed.id for seed in seeds if seed.id not in set(linked)]
     if not unlinked:  # nothing to decide together: each row is decided alone

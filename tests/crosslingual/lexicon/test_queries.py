@@ -125,7 +125,7 @@ def test_the_language_of_most_of_the_words_is_taken_and_both_are_searched_where_
 def test_the_encoder_reads_what_finds_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bag-of-words vector knows only the index's words, so it is given the translation."""
     sides = [
-        Side(tmp_path / name, {i: Document(i, t) for i, t in zip(of.ids, of.texts, strict=True)}, code)
+        Side((tmp_path / name,), {i: Document(i, t) for i, t in zip(of.ids, of.texts, strict=True)}, code)
         for name, of, code in (("fr", TWIN.source, "fr"), ("index", TWIN.target, "en"))
     ]
     monkeypatch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())
@@ -154,7 +154,7 @@ def test_an_unknown_form_is_translated_as_the_shortest_that_begins_alike() -> No
 def test_links_choose_among_the_translations_of_a_dictionary(tmp_path: Path) -> None:
     """A translation that only links suggest is for words that the dictionary lacks."""
     foreign, own = (
-        Side(tmp_path / name, {i: Document(i, t) for i, t in zip(of.ids, of.texts, strict=True)}, code)
+        Side((tmp_path / name,), {i: Document(i, t) for i, t in zip(of.ids, of.texts, strict=True)}, code)
         for name, of, code in (("fr", TWIN.source, "fr"), ("index", TWIN.target, "en"))
     )
     building.create(tmp_path / "index")
