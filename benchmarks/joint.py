@@ -192,12 +192,12 @@ def few_texts(work: Path) -> dict[str, Any]:
     return absent.batches(work, TWEETS, SEEDS[0])
 
 
-def orphan_statements(work: Path) -> dict[str, Any]:
+def orphans_statements(work: Path) -> dict[str, Any]:
     """The same for the test statements, with no links known."""
     return {str(seed): absent.linked(work, STATEMENTS, seed, taught=False) for seed in SEEDS}
 
 
-def orphan_statements_taught(work: Path) -> dict[str, Any]:
+def orphans_statements_taught(work: Path) -> dict[str, Any]:
     """The same with 1,000 links known, for one seed."""
     return {str(seed): absent.linked(work, STATEMENTS, seed, taught=True) for seed in SEEDS[:1]}
 
@@ -290,9 +290,9 @@ if __name__ == "__main__":
         orphans,
         orphans_taught,
         few_texts,
-        orphan_statements,
-        orphan_statements_taught,
+        orphans_statements,
+        orphans_statements_taught,
         statements,
         known,
     )
-    run_parts({part.__name__: part for part in parts}, seed=SEEDS[0])
+    run_parts({part.__name__.replace("_", "-"): part for part in parts}, seed=SEEDS[0])
