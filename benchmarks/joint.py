@@ -4,9 +4,9 @@
 on test. Each row has MRR and S@1 of the texts of `test`, each decided alone (`--links many-to-one`) and all together,
 with the 95 % bootstrap interval of the paired difference; other linking tools (benchmarks/support/rivals.py) are
 compared. `statements`: all 17,213 statements at once, by a ranker trained on the training links, with no link treated
-as known; `known`: with the training links known, as a command. `tweets`: with the training links known (many tweets
-share a claim), three seeds. `headlines` and `descriptions`: 800 texts and their 800 documents, nothing known, one to
-one. `orphans`: P(link) if some texts have no document. FOLDER is not deleted.
+as known; `known`: with the training links known, as a command; `cost`: what this takes with none. `tweets`: with the
+training links known (many tweets share a claim), three seeds. `headlines` and `descriptions`: 800 texts and their 800
+documents, nothing known, one to one. `orphans`: P(link) if some texts have no document. FOLDER is not deleted.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def known(work: Path) -> dict[str, Any]:
     """Decide dev and test statements with the training links known, and each alone with the ranker of `statements`."""
     links, alone = rank_data.links(STATEMENTS), json.loads((work / "alone.json").read_text())
     every = _texts(work / "statements.jsonl", links.values())
-    cost = _in_a_process(every, shared_data() / STATEMENTS / "corpus.jsonl.gz", work / "known.run")
+    cost = _in_a_process(every, work / "known.run", shared_data() / STATEMENTS / "qrels" / "train.tsv")
     run, about = read_run(work / "known.run"), json.loads((work / "known.run.json").read_text())
     rows = {
         split: _row(_reciprocal(run, links[split]), _reciprocal(alone, links[split]))
@@ -98,6 +98,12 @@ def known(work: Path) -> dict[str, Any]:
     }
     settings = {name: about[name] for name in ("competition", "capacity", "competition_leads")}
     return {**rows, "competition": settings, "cost": cost}
+
+
+def cost(work: Path) -> dict[str, float]:
+    """Link all statements to their 19,125 articles with no link known, as a command that also builds the index."""
+    every = _texts(work / "statements.jsonl", rank_data.links(STATEMENTS).values())
+    return _in_a_process(every, work / "cost.run")
 
 
 def _decided(
@@ -120,11 +126,11 @@ def _decided(
     return found
 
 
-def _in_a_process(texts: Path, documents: Path, out: Path) -> dict[str, float]:
-    """Link with the training links known, as a command; return its CPU minutes and GiB, including the index."""
-    train = shared_data() / STATEMENTS / "qrels" / "train.tsv"
-    command = [sys.executable, "-c", CODE, "link", str(texts), str(documents), "--train", str(train),
-               "-k", str(KEPT), "--out", str(out)]  # fmt: skip
+def _in_a_process(texts: Path, out: Path, *train: Path) -> dict[str, float]:
+    """Link statements as a command; return its CPU minutes and GiB, including the index."""
+    documents, known = shared_data() / STATEMENTS / "corpus.jsonl.gz", [f"--train={path}" for path in train]
+    command = [sys.executable, "-c", CODE, "link", str(texts), str(documents), *known, "-k", str(KEPT),
+               "--out", str(out)]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     seconds, kib = done.stdout.rpartition("COST ")[2].split()
     return {"cpu_minutes": round(float(seconds) / 60, 2), "gib": round(int(kib) / 2**20, 2)}
@@ -192,13 +198,13 @@ def few_texts(work: Path) -> dict[str, Any]:
     return absent.batches(work, TWEETS, SEEDS[0])
 
 
-def orphan_statements(work: Path) -> dict[str, Any]:
+def orphans_statements(work: Path) -> dict[str, Any]:
     """As `orphans`, but for the test statements."""
     return {str(seed): absent.linked(work, STATEMENTS, seed, taught=False) for seed in SEEDS}
 
 
-def orphan_statements_taught(work: Path) -> dict[str, Any]:
-    """As `orphan_statements`, but with 1,000 links known, for one seed."""
+def orphans_statements_taught(work: Path) -> dict[str, Any]:
+    """As `orphans_statements`, but with 1,000 links known, for one seed."""
     return {str(seed): absent.linked(work, STATEMENTS, seed, taught=True) for seed in SEEDS[:1]}
 
 
@@ -290,9 +296,10 @@ if __name__ == "__main__":
         orphans,
         orphans_taught,
         few_texts,
-        orphan_statements,
-        orphan_statements_taught,
+        orphans_statements,
+        orphans_statements_taught,
         statements,
         known,
+        cost,
     )
-    run_parts({part.__name__: part for part in parts}, seed=SEEDS[0])
+    run_parts({part.__name__.replace("_", "-"): part for part in parts}, seed=SEEDS[0])

@@ -38,7 +38,6 @@ HOURS = "(1e8 / r['{}'].engine.documents_per_cpu_s / 3600)|f('.1f')"  # for 100 
 AT_RECALL = "r['{}, 1,000,000 real'].at_recall['{}'].ms|f('.1f')"
 # Posts per CPU-second with the largest number of seeds, which is the last row.
 WATCHED = "(r.rows|one(search='{}')).posts_per_cpu_s|f(',')"
-LINKED = "(r.rows|one(system='{}', pair='de-fr')).mrr|f"  # German pages to French ones
 VALUES = {
     "bm25.speed": ("elastic", "r['89000'].rivals.ours.batch_queries_per_cpu_s|f(',.0f')"),
     "bm25.speed-of-elasticsearch": ("elastic", "r['89000'].rivals.elasticsearch.batch_queries_per_cpu_s|f(',.0f')"),
@@ -61,9 +60,6 @@ VALUES = {
     "groups.recall-width": ("groups", "r.promise.recall.width|f('.2f')"),
     "faults.flat-in-use": ("faults", "r.memory.flat.query.in_use_mib.rss|f(',.0f')"),
     "faults.flat-peak": ("faults", "r.memory.flat.query.peak_rss_mib|f(',.0f')"),
-    "triangles.direct": ("triangles", LINKED.format("direct")),
-    "triangles.through": ("triangles", LINKED.format("through")),
-    "triangles.both": ("triangles", LINKED.format("both")),
     "watch.bm25": ("watch", WATCHED.format("BM25")),
     "watch.hybrid": ("watch", WATCHED.format("hybrid, word vectors")),
     "watch.rate": ("watch", "r.offered_per_s|f(',')"),

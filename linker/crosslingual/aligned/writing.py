@@ -18,7 +18,7 @@ from linker.crosslingual.aligned.aligning import AlignedPassages, PageAlignment
 from linker.crosslingual.aligned.units import Unit
 from linker.crosslingual.pages.pages import Pages
 
-COLUMNS = ("source", "target", "score", "source_page", "target_page", "page_score")
+COLUMNS = ("source", "target", "score", "probability", "source_page", "target_page", "page_score")
 # Languages written without spaces between sentences.
 UNSPACED = frozenset({"zh", "ja", "th", "lo", "km", "my", "bo"})
 SEGMENT = {"sentence": "sentence", "line": "paragraph"}
@@ -88,6 +88,7 @@ class PassageWriter:
     def _unit(self, number: int, passages: AlignedPassages) -> str:
         properties = {
             "x-score": f"{passages.score:.4f}",
+            "x-probability": f"{passages.probability:.4f}",
             "x-source-page": self.source.ids[passages.link.source],
             "x-target-page": self.target.ids[passages.link.target],
             "x-page-score": f"{passages.link.score:.9g}",
@@ -101,7 +102,8 @@ class PassageWriter:
     def _row(self, number: int, passages: AlignedPassages) -> str:
         ids = self.source.ids[passages.link.source], self.target.ids[passages.link.target]
         texts = [text for _, text in self._texts(passages)]
-        cells = (*texts, f"{passages.score:.4f}", *ids, f"{passages.link.score:.9g}")
+        figures = f"{passages.score:.4f}", f"{passages.probability:.4f}"
+        cells = (*texts, *figures, *ids, f"{passages.link.score:.9g}")
         # csv quotes a cell with a quotation mark, which readers would otherwise take for a quoted cell.
         line = io.StringIO()
         csv.writer(line, delimiter="\t", lineterminator="\n").writerow(map(spreadsheet_cell, cells))

@@ -61,14 +61,24 @@ def from_pairs(pairs: Iterable[Pair], source: Language, target: Language) -> Lex
 
 
 def identical(source: Terms, target: Terms, languages: tuple[Language, Language]) -> Lexicon:
-    """Return terms that are spelt alike, up to the shorter of the two stem lengths; Turkish ı also matches i."""
+    """Return terms that are spelt alike, up to the shorter of the two stem lengths; Turkish ı also matches i.
+
+    A language's stems also match the words that they are stems of, if the other language does not stem alike.
+    """
     length = min(language.stem for language in languages)
+
+    def spellings(term: str) -> dict[str, None]:
+        forms = (term, *(language.term(term) for language in languages))
+        return dict.fromkeys(form[:length] for form in forms)
+
     spelt: dict[str, list[str]] = {}
     for term in target.vocabulary:
-        spelt.setdefault(term[:length], []).append(term)
+        for spelling in spellings(term):
+            spelt.setdefault(spelling, []).append(term)
     turkish = languages[0].code in ("tr", "az")
     links = {}
     for term in source.vocabulary:
-        for spelling in {term, term.replace("ı", "i")} if turkish else {term}:
-            links.update({(term, other): 1.0 for other in spelt.get(spelling[:length], ())})
+        for form in {term, term.replace("ı", "i")} if turkish else {term}:
+            for spelling in spellings(form):
+                links.update({(term, other): 1.0 for other in spelt.get(spelling, ())})
     return Lexicon(links)

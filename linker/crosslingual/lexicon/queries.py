@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from indexes.text.analysis import Analysis
-from indexes.text.parameters import LONGEST, AnalysisSettings
+from indexes.text.parameters import BIGRAMS, LONGEST, AnalysisSettings
 from linker.base.errors import InputError
 from linker.base.logs import logger
 from linker.corpora.dictionaries import Pair
@@ -50,7 +50,11 @@ def query_lexicon(foreign: Side, index: Side, links: Links, pairs: Iterable[Pair
     )
     rows, columns = ({id_: row for row, id_ in enumerate(side.documents)} for side in (foreign, index))
     linked = x.present[[rows[a] for a, _ in links]], y.present[[columns[b] for _, b in links]]
-    entries, spelt = _entries(pairs, settings), _spellings(documents, settings[1])
+    entries = _entries(pairs, settings)
+    if settings[1].language in BIGRAMS:  # no word of a text is a term: these are pairs of characters
+        spelt = {term: term for term in y.vocabulary}
+    else:
+        spelt = _spellings(documents, settings[1])
     weights = sp.csr_array(induce(*linked) + _dictionary(entries, x, y))
     # Queries may also contain dictionary words that are in no foreign text.
     words = {

@@ -15,10 +15,12 @@ from indexes.text.analysis import Analysis
 
 STEMS = {"fr": 7, "de": 8, "ru": 6, "tr": 6}  # characters per stem, chosen on training pages
 DEFAULT_STEM = 7
-SNOWBALL = {"ar": "arabic"}  # languages with articles and vowel marks, which Snowball removes
+# Cutting words leaves Arabic its articles and vowel marks, and Finnish the endings of its cases.
+SNOWBALL = {"ar": "arabic", "fi": "finnish"}
 STEMMED = 1 << 17  # words whose Snowball stems are remembered
-# Languages written without spaces: character bigrams serve as words, as do longer words of a dictionary.
-UNSPACED = ("ja", "th", "lo", "km", "my", "bo")
+# Languages without spaces or, in Korean, with particles at the ends of words: character bigrams serve as words, as do
+# longer words of a dictionary.
+BIGRAMS = ("ja", "ko", "th", "lo", "km", "my", "bo")
 SHORTEST = 3  # minimum length of these words
 TURKISH = str.maketrans({"I": "ı", "İ": "i"})
 HAN = re.compile(r"[㐀-䶿一-鿿豈-﫿]+")
@@ -30,7 +32,7 @@ class Language:
 
     Languages in `SNOWBALL` have stems of any length.
 
-    `known`: words that are found in text without spaces, by their first `SHORTEST` characters.
+    `known`: words that are found inside others in `BIGRAMS`, by their first `SHORTEST` characters.
     """
 
     code: str
@@ -38,8 +40,8 @@ class Language:
     known: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def knowing(self, texts: Iterable[str]) -> Language:
-        """Return the language, extended by a dictionary's words if it has no spaces. Raises as `fold` does."""
-        if self.code not in UNSPACED:
+        """Return the language, extended by a dictionary's words if it is in `BIGRAMS`. Raises as `fold` does."""
+        if self.code not in BIGRAMS:
             return self
         words = dict.fromkeys(word for text in texts for word in self.headwords(text))
         known: dict[str, tuple[str, ...]] = {}
@@ -64,7 +66,7 @@ class Language:
         words = _word().findall(self.fold(text))
         if self.code == "zh":
             words = [part for word in words for part in _chinese(word)]
-        elif self.code in UNSPACED:
+        elif self.code in BIGRAMS:
             words = [part for word in words for part in (*_bigrams(word), *self._inside(word))]
         return [word for word in words if len(word) > 1]
 
@@ -88,8 +90,8 @@ class Language:
         ]
 
     def translations(self, text: str) -> list[str]:
-        """Return the stems of a dictionary's translation; in a language without spaces, whole words, not bigrams."""
-        if self.code in UNSPACED:
+        """Return the stems of a dictionary's translation; in `BIGRAMS`, whole words."""
+        if self.code in BIGRAMS:
             return [self.term(word) for word in self.headwords(text)]
         return self.terms(text)
 

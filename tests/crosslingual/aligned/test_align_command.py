@@ -70,7 +70,7 @@ def test_a_translation_memory_is_valid_and_keeps_the_text(folder: Path) -> None:
     ]
     assert "\ufffd" in pairs[3]["fr"]
     properties = {prop.get("type"): prop.text for prop in memory.find(".//tu").iter("prop")}
-    assert properties.pop("x-score") > "0.5"
+    assert properties.pop("x-score") > "0.5" and "0.5" < properties.pop("x-probability") < "1"
     assert properties == {"x-source-page": "fr1", "x-target-page": "e1", "x-page-score": "0.95"}
 
 
@@ -102,11 +102,28 @@ def test_collections_in_the_wrong_order_are_refused(folder: Path) -> None:
 
 def test_a_table_has_cells_that_no_spreadsheet_computes(folder: Path) -> None:
     aligned(folder, "out.tsv", unit="line")
-    with (folder / "out.tsv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
+    rows = rows_of(folder / "out.tsv")
     assert rows[0]["source"] == "Le volcan de Lieu1 date de 1900."
     assert (rows[-1]["source_page"], rows[-1]["target_page"], rows[-1]["page_score"]) == ("f2", "e2", "0.6")
     assert rows[-1]["source"].startswith("'=1+1") and rows[-1]["target"].startswith("'=1+1")
+
+
+def test_pairs_on_pages_with_more_skipped_lines_are_less_probable(folder: Path) -> None:
+    """The first line has the same score on both pages, but a third of the second page has no counterpart."""
+    aligned(folder, "out.tsv", unit="line")
+    before = rows_of(folder / "out.tsv")[0]
+    more = FRENCH + "\nPersonne ne traduit cette ligne.\nNi celle-ci, qui parle du vent."
+    write(folder / "fr.jsonl", {"fr1": more, "f2": "=1+1\x1b voyage en 1999"})
+    aligned(folder, "out.tsv", unit="line")
+    after = rows_of(folder / "out.tsv")[0]
+    assert before["target"] == after["target"]
+    assert abs(float(before["score"]) - float(after["score"])) < 0.1
+    assert 0 < float(after["probability"]) < float(before["probability"]) - 0.02 < 1
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
 
 
 def test_linked_pages_teach_words_where_no_dictionary_is_given(tmp_path: Path) -> None:

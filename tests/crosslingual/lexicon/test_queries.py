@@ -4,6 +4,7 @@ import json
 import shutil
 import tempfile
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -164,6 +165,29 @@ def test_links_choose_among_the_translations_of_a_dictionary(tmp_path: Path) -> 
         pairs = [(three, word(7, "target")), (five, word(9, "target")), (five, word(5, "target"))]
         lexicon = query_lexicon(foreign, replace(own, engine=engine), [*TWIN.gold().items()], pairs)
     assert lexicon.translated(f"{three} {five} {eight}") == ask((7, 5, 8), "target")
+
+
+def test_an_index_of_pairs_of_characters_is_searched_by_words_of_links_and_dictionaries(
+    tmp_path: Path,
+) -> None:
+    """No word of a Chinese text is a term of its index, so that nearly nothing was translated."""
+    chinese = ["文件", "系统", "网络", "图像", "声音", "打印", "密码", "时钟"]
+    english = ["file", "system", "network", "image", "sound", "printer", "password", "clock"]
+    chosen = list(combinations(range(8), 3))
+    foreign, own = (
+        Side(tmp_path / code, {f"{code}{n}": Document(f"{code}{n}", t) for n, t in enumerate(texts)}, code)
+        for code, texts in (
+            ("en", [" ".join(english[i] for i in page) for page in chosen]),
+            ("zh", ["的".join(chinese[i] for i in page) for page in chosen]),
+        )
+    )
+    building.create(tmp_path / "zh", language="chinese")
+    with Engine(tmp_path / "zh") as engine:
+        engine.add(own.documents.values())
+        links = [*zip(foreign.documents, own.documents, strict=True)][:40]
+        for pairs, some in (((), links), ([*zip(english, chinese, strict=True)], links[:1])):
+            lexicon = query_lexicon(foreign, replace(own, engine=engine), some, pairs)
+            assert lexicon.translated("the password of a printer").endswith("密码 打印")
 
 
 def test_what_teaches_nothing_is_refused(folder: Path, tmp_path: Path) -> None:

@@ -48,6 +48,37 @@ def test_arabic_words_lose_articles_endings_and_vowel_marks() -> None:
     ]
 
 
+def test_finnish_words_lose_the_endings_of_their_cases() -> None:
+    forms = ("talo", "talon", "talossa", "talosta", "taloon", "talot", "talojen", "taloissa", "taloista")
+    assert len({language("fi").term(word) for word in forms}) == 1
+
+
+def test_a_finnish_dictionary_links_inflected_words() -> None:
+    """Three words per page, each in a form that the dictionary lacks."""
+    words = ["koira", "talo", "kirja", "ikkuna", "kissa", "metsä"]
+    forms = ["koirasta", "taloissa", "kirjoja", "ikkunassa", "kissalla", "metsissä"]
+    english = ["dog", "house", "book", "window", "cat", "forest"]
+    chosen = list(combinations(range(6), 3))
+    given = Dictionary(Path("words"), "tsv", tuple(zip(words, english, strict=True)))
+    ours = numbered([" ".join(forms[i] for i in page) for page in chosen], "s", "fi")
+    theirs = numbered([" ".join(english[i] for i in page) for page in chosen], "t", "en")
+    found = link(Task(ours, theirs, (given,)), "dictionary").candidates
+    assert found.targets[:, 0].tolist() == list(range(20))
+
+
+def test_a_korean_dictionary_links_words_with_particles() -> None:
+    """Each word has one of several particles, so that no whole word is in the dictionary."""
+    words = ["고양이", "바나나", "컴퓨터", "사진", "학교", "피아노"]
+    particles = ["는", "를", "에서", "의", "까지", "보다"]
+    english = ["cat", "banana", "computer", "photo", "school", "piano"]
+    chosen = list(combinations(range(6), 3))
+    given = Dictionary(Path("words"), "tsv", tuple(zip(words, english, strict=True)))
+    texts = [" ".join(words[i] + particles[(i + n) % 6] for i in page) for n, page in enumerate(chosen)]
+    theirs = numbered([" ".join(english[i] for i in page) for page in chosen], "t", "en")
+    found = link(Task(numbered(texts, "s", "ko"), theirs, (given,)), "dictionary").candidates
+    assert found.targets[:, 0].tolist() == list(range(20))
+
+
 def test_a_dictionarys_words_are_found_in_text_without_spaces() -> None:
     """Overlapping words are found, in any script; two-character words are bigrams, and Latin words are split off."""
     words = ("ภาษา", "ภาษาไทย", "ไทย", "abc", "日本", "コンピュータ", "コンピ")

@@ -185,3 +185,12 @@ def test_identical_strings_match_as_far_as_both_stems_reach() -> None:
     )
     links = identical(source.terms, target.terms, (source.language, target.language)).links
     assert set(links) == {("linux", "linux"), ("komut", "komut"), ("librar", "library"), ("ısı", "isi")}
+
+
+def test_names_that_finnish_stems_would_shorten_match_in_both_directions() -> None:
+    finnish, english = (numbered(["Nokia update format linux"], x, y) for x, y in (("s", "fi"), ("t", "en")))
+    shortened = {"nokia", "update", "format"} - {*finnish.terms.vocabulary}
+    assert len(shortened) == 3
+    for source, target in ((finnish, english), (english, finnish)):
+        links = identical(source.terms, target.terms, (source.language, target.language)).links
+        assert len(links) == 4
