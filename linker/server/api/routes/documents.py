@@ -1,7 +1,5 @@
 """`/v1/documents`: read, put and delete one document; list, add and delete many."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """`POST /v1/search`: the documents that match one text or many."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
