@@ -12,10 +12,10 @@ import pytest
 
 from indexes.interface import Document, Filter, IndexesError
 from linker.base.errors import InputError
-from linker.engine import Engine, building
+from linker.engine import Engine
 from linker.scoring.pairs.data import Pair
 from linker.scoring.reranking import load_reranker
-from tests.helpers import ROOT, WORDS, HashEncoder, linker, tiny_bert
+from tests.helpers import ROOT, WORDS, linker, make_engine, tiny_bert
 from tests.papers.pairs.sts.sts_helpers import graded_pairs, write_pairs
 
 
@@ -46,12 +46,8 @@ DOCUMENTS = [
 
 
 @pytest.fixture
-def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
-    monkeypatch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())
-    building.create(tmp_path / "i", encoder="hash")
-    found = Engine(tmp_path / "i", encoder=HashEncoder())
-    found.add(DOCUMENTS)
-    return found
+def engine(tmp_path: Path) -> Engine:
+    return make_engine(tmp_path / "i", DOCUMENTS)
 
 
 @pytest.mark.parametrize("mode", ["bm25", "dense", "hybrid"])
