@@ -1,7 +1,5 @@
 """The vector index of a stored generation: opening it over its vectors and graph, and writing it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
