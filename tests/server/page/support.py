@@ -40,6 +40,11 @@ def records() -> Iterator[dict[str, Any]]:
     yield {"id": "rtl", "text": "غمرت الأمطار الغزيرة شوارع Valencia"}
 
 
+def ledger(folder: Path) -> Ledger:
+    """Open the ledger of the review "floods"."""
+    return Ledger(folder / "floods" / "review.sqlite")
+
+
 def make_review(folder: Path, name: str = "Floods", *, seeds: bool = True) -> str:
     """Make a review in a folder of reviews and return its key."""
     project = Workspace(folder).create(name)
@@ -47,8 +52,8 @@ def make_review(folder: Path, name: str = "Floods", *, seeds: bool = True) -> st
     source.write_text("".join(json.dumps(record) + "\n" for record in records()), encoding="utf-8")
     build([source], project.index, BuildOptions())
     if seeds:
-        with Ledger(project.ledger) as ledger:
-            ledger.put_seeds([Seed("s1", f"{FLOODS}, and the river rose", "Floods in Valencia")])
+        with Ledger(project.ledger) as judged:
+            judged.put_seeds([Seed("s1", f"{FLOODS}, and the river rose", "Floods in Valencia")])
     return project.key
 
 
