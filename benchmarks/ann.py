@@ -10,8 +10,6 @@ have no structure to find, so settings tuned on them are meaningless for text. C
 until they are rerun.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from itertools import product

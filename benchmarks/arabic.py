@@ -7,8 +7,6 @@ The stems were chosen on the first half, `dev`. `prefixes`: words are cut to sev
     python -m benchmarks.arabic
 """
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 

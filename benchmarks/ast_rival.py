@@ -5,8 +5,6 @@ The model runs in bfloat16, which halves its time on this machine; vectors are c
 can resume.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Sequence

@@ -7,8 +7,6 @@ dev; the reported figures are on test. A trial is one (data, model, seed) and a 
 can resume. `--trials data/model/seed ...` runs some trials in this process.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import json

@@ -14,8 +14,6 @@ dictionary.
 `--rows` saves each row as it is computed, and rows that are already in the file are not recomputed.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator, Mapping

@@ -5,8 +5,6 @@ defaults and as chosen on dev (analysis, k1, b, k3); bm25s with the best of its 
 Elasticsearch with its `english` analyzer, if a server is named. Sets without a dev split are ranked at the defaults.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -7,8 +7,6 @@ least similar posts (the paper's tables 3 and 4). Texts are not recorded, only s
 `linker explain` do the same for your own articles.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path

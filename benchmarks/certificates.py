@@ -9,8 +9,6 @@ topics, topics with a second one hidden from the seeds, and plain ones whose unr
 reversed order, as if P(link) misled.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import sys

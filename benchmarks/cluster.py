@@ -8,8 +8,6 @@ which other load on the machine lengthens; `cpu` is the CPU time of the client's
 compares the dense search with exact search by numpy.
 """
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import tempfile

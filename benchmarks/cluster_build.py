@@ -9,8 +9,6 @@ share the cores of one machine with other work, so wall-clock time says little a
 time does.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from pathlib import Path

@@ -7,8 +7,6 @@ partition, additional clients talk only to the node that is cut off. At the end 
 with the acknowledged writes, and so is each search (`benchmarks.support.cluster_judge`).
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

@@ -10,8 +10,6 @@ and the CPU time of client and server. `batch` runs all at once. `cold` is the f
 frequencies.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence

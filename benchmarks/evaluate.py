@@ -5,8 +5,6 @@ minimum of several runs in one process; ranx compiles before the clock starts. M
 process's peak from one evaluation.
 """
 
-from __future__ import annotations
-
 import functools
 import tempfile
 from collections.abc import Callable

@@ -15,8 +15,6 @@ the file.
 - fuzz: mutated inputs to every reader of foreign files must be accepted or refused, without a traceback.
 """
 
-from __future__ import annotations
-
 import random
 import shutil
 import tempfile

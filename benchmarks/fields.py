@@ -4,8 +4,6 @@
 paired difference from the joined text at the defaults, dev MRR by the title's weight, and queries per CPU-second.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import Any

@@ -10,8 +10,6 @@ matrix products (the product alone, without selection). Targets: at least .9 × 
 × at 64 and 1,000.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import asdict

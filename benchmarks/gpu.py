@@ -7,8 +7,6 @@ encoding with a star, whose vectors must agree to .999; training, which must res
 batch (on two GPUs with NCCL, else with Gloo on the CPU), whose losses must equal those of one process.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools

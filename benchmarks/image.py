@@ -3,8 +3,6 @@
 python -m benchmarks.image      (as root; downloads packages that are not cached)
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -10,8 +10,6 @@ document store, vectors, checksums, fsync. The libraries' build reads the same f
 stores no documents. Vectors are computed beforehand, so neither includes an encoder's time.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import statistics

@@ -12,8 +12,6 @@ row's `load` is the mean load of the last five minutes: if more processes run th
 little.
 """
 
-from __future__ import annotations
-
 import os
 import resource
 import time

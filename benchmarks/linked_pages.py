@@ -4,8 +4,6 @@ Every page of a language is linked (as by `linker link`), against all English pa
 records what the method was given. Nothing here uses knowledge of how the variants were made.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from dataclasses import replace

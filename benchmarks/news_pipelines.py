@@ -4,8 +4,6 @@
 entities of all pairs of that language, of both splits, since entities are not trained; FOLDER caches them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

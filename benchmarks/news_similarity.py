@@ -6,8 +6,6 @@ Every vector, entity and finished system is saved under --work, so that a killed
     python -m benchmarks.news_similarity --work FOLDER [--seeds 3] [--tuned]
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

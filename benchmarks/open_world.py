@@ -13,8 +13,6 @@ of .9: links kept, and their precision.
     python -m benchmarks.open_world [--languages tr,zh] [--variants hard,prose] [--rows FILE]
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterable, Iterator

@@ -7,8 +7,6 @@ shard has been opened alone, and the versions take turns. `cpu_s` is CPU time on
 all cores, each the minimum of all turns: on a busy machine `s` is more than on an idle one.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

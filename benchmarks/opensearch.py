@@ -6,8 +6,6 @@ One server runs at a time, a dedicated node with 512 MiB of heap and its data on
 gives; on a busy machine wall-clock time means little; the CPU time of server and client together is more reliable.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -10,8 +10,6 @@ first row (with the job that finds all candidates), to the next one, and to acce
 certifies. The wrong links among those accepted unread are counted by the data set's judgements.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import sys

@@ -10,8 +10,6 @@ pages, against all English pages. No dictionary and no links are used.
 language, and rows that are already there are not recomputed.
 """
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Any

@@ -11,8 +11,6 @@ best by an encoder's cosine, or the first sentence.
     python -m benchmarks.passages [--split test] [--count 300] [--encoder '']
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -13,8 +13,6 @@ queries of statements and tweets.
 Indexes and hits are kept in FOLDER.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Callable

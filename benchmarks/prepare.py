@@ -5,8 +5,6 @@ characters, redirects and pages of other namespaces. Reading a dump means decomp
 choosing the pages; only those with a link to the other wiki are parsed as wikitext. If gensim is installed, the long,
 real articles of the English Wikipedia in its test data are parsed, too."""
 
-from __future__ import annotations
-
 import importlib.util
 import time
 from collections.abc import Callable

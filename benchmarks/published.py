@@ -5,8 +5,6 @@ that a user would type; they are recorded with it. The official measure is MAP@5
 choose and train; test is only searched.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

@@ -7,8 +7,6 @@ The bag is trained on a quarter of the training links of
 statements2articles, the ranker on the others; MiniLM saw none. Indexes and models are kept in FOLDER.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import time

@@ -5,8 +5,6 @@
 commit: the figures of a model that was trained for many steps hold only for a seed on one kind of processor.
 """
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from importlib import import_module

@@ -6,8 +6,6 @@ the dense retriever alone, the untuned hybrid, and what `index tune` chose on th
 intervals.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

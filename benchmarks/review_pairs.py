@@ -9,8 +9,6 @@ oracle, which reads the same order, has reached them. The rule's constants were 
 (tweets) and dev.tsv (articles); all reviews here are of test.tsv, their seeds drawn at random for each.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

@@ -6,8 +6,6 @@ The reviews are the plain ones of `benchmarks.stopping`, without topics to which
 belong. Every look of every review counts, grouped by the recall so far.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import Any

@@ -4,8 +4,6 @@
 are in `linker reproduce semeval`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

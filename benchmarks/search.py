@@ -9,8 +9,6 @@ BM25: articles. Dense, hybrid: sentences with mean word vectors. FAISS is called
 fuses by reciprocal ranks in pure Python. Queries are the test statements.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import time

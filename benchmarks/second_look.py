@@ -9,8 +9,6 @@ errs as often as the first one, independently, and its verdict replaces the earl
 other topics.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Iterator, Mapping

@@ -15,8 +15,6 @@ has one shard and its built-in english analyser. Qdrant is not compared: none of
 installs from ships its server.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

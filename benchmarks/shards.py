@@ -11,8 +11,6 @@ time, plus, for each set of shards searched at once, the maximum over cores. It 
 take. `ideal` is half of the single index's path on one core, and no process per shard can do better.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import os

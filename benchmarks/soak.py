@@ -11,8 +11,6 @@ process, which runs the same queries on one generation after another. A response
 at most BEHIND commits before the request began, or later; responses older than the last commit count as stale.
 """
 
-from __future__ import annotations
-
 import http.client
 import random
 import statistics

@@ -11,8 +11,6 @@ pretrained vectors (Wortsman et al., 2022) they generalise to unseen sets. Weigh
 the relay's keys, and α, are learned from half of the links, over vectors learned from the other half.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Sequence

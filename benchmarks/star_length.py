@@ -7,8 +7,6 @@ layer has the star's dimensions and heads. Memory is what the forward pass keeps
 expected sum of exponentials of scores uniform in [−1, 1].
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

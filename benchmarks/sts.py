@@ -5,8 +5,6 @@ evaluated on the test splits → benchmarks/results/sts.json. Dev pairs are part
 English → Spanish → English with Apertium (Debian's apertium-eng-spa). Everything runs on one thread.
 """
 
-from __future__ import annotations
-
 import collections
 import functools
 import itertools

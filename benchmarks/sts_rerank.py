@@ -5,8 +5,6 @@ claim occurs in both parts) and saves its scores. Without `--train`, depth and w
 and the dev links together, and evaluated on test → benchmarks/results/sts_rerank.json. One thread.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Mapping, Sequence

@@ -12,8 +12,6 @@ measured by the clock, so other load on the machine affects these figures more t
 top ten by vectors with numpy's over all vectors.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import threading

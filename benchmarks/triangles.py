@@ -8,8 +8,6 @@ training links through training pages only.
     python -m benchmarks.triangles [--languages de,fr] [--method auto]
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import replace

@@ -7,8 +7,6 @@ the untuned hybrid on all other queries: mean and worst gain in MRR over the dra
 and the best setting of all. The results of both retrievers are cached in FOLDER.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

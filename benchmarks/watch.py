@@ -10,8 +10,6 @@ a pipe into which another process writes 6,000 posts per second, if the index ca
 writing a post to its match, which other load on the machine lengthens.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import multiprocessing

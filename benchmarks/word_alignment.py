@@ -8,8 +8,6 @@ If it is too low, linker uses no pair; the precision is reported in any case.
     python -m benchmarks.word_alignment [--languages fr,de]
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -11,8 +11,6 @@ service's; ≤ 12 segments, no commit longer than 100 ms, and searches at most t
 before the first change to after the last.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Search over documents with ids and metadata: vectors, BM25, fusion, and a crash-safe store."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from indexes.lazy import lazy

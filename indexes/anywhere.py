@@ -1,7 +1,5 @@
 """The interfaces of an index that is open for reading or writing: in a directory, in shards, or on a cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path

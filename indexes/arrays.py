@@ -1,7 +1,5 @@
 """Functions that every index uses: checks of k and of dimensions, normalised rows, distinct numbers, padded results."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from indexes.dtypes import AnyArray

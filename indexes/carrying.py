@@ -6,8 +6,6 @@ absorbs the segments before it that are at most FACTOR times as large as its mer
 are more than SETTLED of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

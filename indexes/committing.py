@@ -1,7 +1,5 @@
 """Makes a writer's pending changes durable as the files of the next generation, and commits them."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

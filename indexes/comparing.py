@@ -7,8 +7,6 @@ comparable. A date as a bound is the whole period that it names, so that `date<=
 date of a document is the start of its period.
 """
 
-from __future__ import annotations
-
 import datetime
 import math
 import operator

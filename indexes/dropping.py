@@ -1,7 +1,5 @@
 """Deletes a collection: its part on a server first, then its manifest, then its other files."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

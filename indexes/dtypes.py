@@ -1,7 +1,5 @@
 """Array types by element type. Shapes are given where an array is used."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """An index to which texts can be added in memory, without a commit, for documents that arrive one by one."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Fuses a vector and a text retriever; if one is unavailable, the other answers alone, and the answer says so."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

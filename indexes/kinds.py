@@ -1,7 +1,5 @@
 """The kinds of vectors that an index may have, one record each, used by manifests, commands, docs and tests."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 

@@ -1,7 +1,5 @@
 """Names that a package exports but imports only on first use, so that importing the package loads nothing heavy."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import importlib

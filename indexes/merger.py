@@ -1,7 +1,5 @@
 """A background thread that merges the segments left by commits, for an engine that stays open."""
 
-from __future__ import annotations
-
 import logging
 import threading
 

@@ -5,8 +5,6 @@ links all other files unchanged, so other changes may be made meanwhile; rows ke
 documents their rows. If the segments are gone by then, as after a compaction, the merge is dropped.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Row numbers of string ids: the row of an id, the live rows, and metadata columns for filters."""
 
-from __future__ import annotations
-
 import itertools
 import threading
 from collections.abc import Iterable, Sequence, Sized

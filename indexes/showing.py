@@ -1,7 +1,5 @@
 """How values are displayed in an interactive session: one short line, or an HTML table in a notebook."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """Open the vector index of a stored generation over its vectors and graph, and write it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A collection's text backend, as used by its writer: postings in the directory, or an index on Elasticsearch."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Writes a collection: batches in memory and in the scratch folder, then one atomic commit per generation."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 The public names are imported on first use, so that `import linker` is fast.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from indexes.lazy import lazy

@@ -10,11 +10,17 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 import xxhash
+
+from indexes.interface import Document
+
+if TYPE_CHECKING:
+    from linker.engine import Engine
 
 ROOT = Path(__file__).parents[1]
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -48,6 +54,9 @@ class HashEncoder:
         return (rows / np.where(norms > 0, norms, 1)).astype(np.float32)
 
 
+HASH = HashEncoder()
+
+
 @functools.cache
 def _vector(word: str, dim: int) -> npt.NDArray[np.float64]:
     return np.random.default_rng(xxhash.xxh3_64_intdigest(word.encode(errors="replace"))).standard_normal(dim)
@@ -57,19 +66,39 @@ def sentence(rng: random.Random, length: int) -> str:
     return " ".join(rng.choices(WORDS, k=length))
 
 
+def write_json_lines(path: Path, records: Iterable[object]) -> Path:
+    """Write each record as a line of JSON."""
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return path
+
+
 def write_corpus(path: Path, count: int, *, seed: int = 0, prefix: str = "d", length: int = 12) -> Path:
     """Write a JSONL corpus of random sentences with a title and metadata."""
     rng = random.Random(seed)
-    with path.open("w", encoding="utf-8") as file:
-        for number in range(count):
-            record = {
-                "_id": f"{prefix}{number}",
-                "title": sentence(rng, 3),
-                "text": sentence(rng, length),
-                "metadata": {"group": number % 7, "lang": rng.choice(["en", "de"])},
-            }
-            file.write(json.dumps(record) + "\n")
-    return path
+    records = (
+        {
+            "_id": f"{prefix}{number}",
+            "title": sentence(rng, 3),
+            "text": sentence(rng, length),
+            "metadata": {"group": number % 7, "lang": rng.choice(["en", "de"])},
+        }
+        for number in range(count)
+    )
+    return write_json_lines(path, records)
+
+
+def make_engine(
+    directory: Path, documents: Iterable[Document], encoder: HashEncoder | None = HASH, **options: Any
+) -> "Engine":
+    """Make an index of documents, with vectors from a hash encoder unless it is None, and return its engine."""
+    from linker.engine import Engine, building
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(building, "load_encoder", lambda name, **_: encoder)
+        building.create(directory, encoder="hash" if encoder else "none", **options)
+    engine = Engine(directory, encoder=encoder)
+    engine.add(documents)
+    return engine
 
 
 def linker(

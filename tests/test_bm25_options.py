@@ -17,7 +17,7 @@ from indexes.store.records import Manifest
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 from indexes.writer import Writer
 from linker import Engine, create
-from tests.helpers import linker
+from tests.helpers import linker, write_json_lines
 
 TEXTS = {"long": "cat " * 6 + "dog " * 30, "short": "cat #BigDog", "other": "mouse a"}
 QUERY = "cat cat cat mouse"
@@ -28,7 +28,7 @@ BUILD = ("--k1", "2", "--b", "0.5", "--k3", "inf", "--min-token", "2", "--tokeni
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bm25")
     corpus = folder / "corpus.jsonl"
-    corpus.write_text("".join(json.dumps({"id": i, "text": t}) + "\n" for i, t in TEXTS.items()))
+    write_json_lines(corpus, ({"id": i, "text": t} for i, t in TEXTS.items()))
     linker("index", "build", corpus, "--out", folder / "index", *BUILD)
     return folder / "index"
 

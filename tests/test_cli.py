@@ -12,7 +12,7 @@ from indexes.cores import cores
 from linker import __version__
 from linker.review.interface import Judgement
 from linker.review.ledger import Ledger
-from tests.helpers import linker, linker_process, write_corpus
+from tests.helpers import linker, linker_process, write_corpus, write_json_lines
 
 NEWS = [
     ("a1", "Flood in Valencia", "Heavy rain flooded streets in Valencia on Tuesday.", "en", 2024),
@@ -71,7 +71,7 @@ def test_a_range_over_dates_that_are_written_otherwise_warns(tmp_path: Path) -> 
     records = [
         {"id": f"a{n}", "text": "flood", "date": f"31.{n}.2025", "day": "2025-01-31"} for n in (10, 12)
     ]
-    (tmp_path / "c.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records), encoding="utf-8")
+    write_json_lines(tmp_path / "c.jsonl", records)
     linker("index", "build", tmp_path / "c.jsonl", "--out", tmp_path / "i")
     arguments = ("search", tmp_path / "i", "--text", "flood", "--where")
     done = linker(*arguments, "date>=2025-01-01")

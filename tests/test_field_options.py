@@ -17,7 +17,7 @@ from indexes.text.parameters import Bm25Parameters, Field
 from indexes.writer import Writer
 from linker import Document, Engine, create
 from linker.corpora import Query
-from tests.helpers import linker
+from tests.helpers import linker, write_json_lines
 
 RECORDS: list[dict[str, Any]] = [
     {"id": "a", "title": "cat", "text": "a dog and a mouse", "tags": ["fun", "pets"]},
@@ -30,7 +30,7 @@ FIELDS = (Field("title", 2.0), Field("text"), Field("tags", 1.0, 0.0))
 
 def corpus(folder: Path, records: list[dict[str, Any]] = RECORDS) -> Path:
     path = folder / "corpus.jsonl"
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    write_json_lines(path, records)
     return path
 
 

@@ -5,8 +5,6 @@ the results, lines that begin with `%` are Jinja's statements, and those that be
 the first section of a file are macros for all of them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ Two come from benchmarks/results. The explanation comes from a star trained on t
 curves from one trained on `tweets2claims` by `linker train ast`, and the map shows tweets of that set.
 """
 
-from __future__ import annotations
-
 import io
 import tempfile
 import textwrap

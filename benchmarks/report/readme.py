@@ -4,8 +4,6 @@ Tables (tables/*.jinja) replace the text between `<!-- results: NAME ... -->` an
 (values.py) the text between `<!-- =NAME -->` and `<!-- /= -->`. A test checks that the pages are up to date.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

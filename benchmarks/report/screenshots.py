@@ -6,8 +6,6 @@ inspection.
 The pages show the Lee news corpus: its opening sentences as posts, the rest of each story as an article.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import io

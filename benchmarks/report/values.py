@@ -4,8 +4,6 @@ The comments are invisible in the rendered page. Each value is an expression, as
 one file.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 

@@ -5,8 +5,6 @@ starts with the files of docs/walk. A line `[…]` marks omitted output: with `�
 its first N lines are kept. Times, sizes and other figures that differ between machines are replaced by `…`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

@@ -4,8 +4,6 @@
 documents of the orphans; their siblings stay. Nonsense consists of words drawn from the texts of a set.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A retrieval data set for the AST benchmark: rows, links per split, BM25's rankings and the figures."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from dataclasses import dataclass

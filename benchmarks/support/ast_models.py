@@ -1,7 +1,5 @@
 """The models of benchmarks/ast_tables.py, their settings, and their differences from the built-in configurations."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path

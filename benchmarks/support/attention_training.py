@@ -1,7 +1,5 @@
 """Training of compact stars: whole documents as types, with the contrast from the first step."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

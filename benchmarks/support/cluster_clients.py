@@ -7,8 +7,6 @@ are never reused. Readers search for the documents that are never deleted, whose
 of all writers.
 """
 
-from __future__ import annotations
-
 import functools
 import random
 import signal

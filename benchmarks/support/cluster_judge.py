@@ -5,8 +5,6 @@ sent; it must not be found by a search that begins after its deletion was acknow
 failed, either is correct. Documents never sent must never be found.
 """
 
-from __future__ import annotations
-
 import collections
 import re
 from collections.abc import Iterable, Mapping, Sequence

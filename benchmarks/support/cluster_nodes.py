@@ -1,7 +1,5 @@
 """Three Elasticsearch nodes in their own network namespaces, for the fault benchmark."""
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 import time

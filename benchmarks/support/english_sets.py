@@ -1,7 +1,5 @@
 """The English sets of the shared data as token ids, for one star that learns from all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """Corpora whose documents have a story or a category, and measures for groupings of them."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections import Counter

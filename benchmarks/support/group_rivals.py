@@ -1,7 +1,5 @@
 """Other ways to cluster a corpus, each with a grid of settings: linkage, HDBSCAN, BERTopic, a single pass, a stream."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path

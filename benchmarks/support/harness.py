@@ -9,8 +9,6 @@ are more than values: `work` is an open folder (if it is None, a temporary one w
 of results that a file keeps between runs; they are declared as KEPT, WORK or None, and as ROWS.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

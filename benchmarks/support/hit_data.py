@@ -1,7 +1,5 @@
 """Hits of judged queries in the shared data, featurised for P(link): BM25 alone, and with mean word vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Retrieval sets of the shared data with all links, for BM25 alone: documents, queries and their links."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass

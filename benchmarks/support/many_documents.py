@@ -8,8 +8,6 @@ plus noise of length NOISE. Shards are made one at a time, each from its own see
 with the next.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

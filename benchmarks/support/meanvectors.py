@@ -1,7 +1,5 @@
 """An encoder without a neural network, for benchmarks: the normalised mean of static word-piece vectors."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 

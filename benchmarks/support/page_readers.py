@@ -1,7 +1,5 @@
 """Readers in the page benchmark: a reviewer, whose waiting is timed, and a stranger, whose clicks are counted."""
 
-from __future__ import annotations
-
 import functools
 import re
 import time

@@ -1,7 +1,5 @@
 """The data of the index benchmarks: articles of statements2articles, their sentences with vectors, and statements."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

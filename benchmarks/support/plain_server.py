@@ -4,8 +4,6 @@
 its port. Every request is encoded and searched separately, in a thread of FastAPI's pool.
 """
 
-from __future__ import annotations
-
 import socket
 import sys
 from pathlib import Path

@@ -6,8 +6,6 @@ each. Neighbouring passages overlap, as chunks of documents do. Queries are the 
 context.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Simulated reviews: a reading order, and the outcome of each stopping rule on it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ A run holds the best KEPT documents of each text with their scores, as the progr
 recordlinkage and Splink are not dependencies: their runs are skipped if they are not installed.
 """
 
-from __future__ import annotations
-
 import random
 import re
 import warnings

@@ -1,7 +1,5 @@
 """The index for measuring the service: sentences with vectors from a star over static word pieces."""
 
-from __future__ import annotations
-
 import dataclasses
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A real `linker serve --api` for benchmarks: started, queried over loopback, inspected, stopped."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import os

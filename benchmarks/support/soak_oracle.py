@@ -1,7 +1,5 @@
 """The expected responses of a service, from an engine without a server, one generation after another."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ when memory is short, so the anonymous part, sampled every 50 ms, is reported ne
 from 200,000 by Zipf's law; the stand-in encoder seeds a generator with each text's hash.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import threading

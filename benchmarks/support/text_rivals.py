@@ -1,7 +1,5 @@
 """bm25s, tantivy and Elasticsearch as text retrievers with their own analysis, for rankings and not for speed."""
 
-from __future__ import annotations
-
 import functools
 import tempfile
 from collections.abc import Iterator, Sequence

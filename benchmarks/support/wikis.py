@@ -1,7 +1,5 @@
 """Two small wikis in the formats of Wikimedia's dumps: XML in the schema export-0.11, and SQL for the links."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import random

@@ -1,7 +1,5 @@
 """Indexes on Elasticsearch and OpenSearch: BM25 and vectors next to a directory, or a whole index without one."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from indexes.lazy import lazy

@@ -1,7 +1,5 @@
 """The operations that an index on a cluster supports, and the errors for the others."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from indexes.address import Address

@@ -1,7 +1,5 @@
 """A circuit breaker for a retriever whose server may be down: after failures, it is only pinged until it answers."""
 
-from __future__ import annotations
-
 import threading
 import time
 import weakref

@@ -1,7 +1,5 @@
 """Parallel bulk writes with a limit on requests in flight; only failed operations are sent again."""
 
-from __future__ import annotations
-
 import random
 import threading
 import time

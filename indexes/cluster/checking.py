@@ -4,8 +4,6 @@ Without a directory, searches must find every document of a random sample; other
 directory.
 """
 
-from __future__ import annotations
-
 import contextlib
 import random
 import time

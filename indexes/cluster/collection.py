@@ -1,7 +1,5 @@
 """An index that is only on a cluster, opened for reading: none of it is on this machine."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools

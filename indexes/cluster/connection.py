@@ -4,8 +4,6 @@ An acknowledged write is in the translog on the disk. Nothing becomes visible be
 server refreshes by itself.
 """
 
-from __future__ import annotations
-
 import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The documents of an index that is only on a cluster, read by id, or by row once all ids have been read."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator, Sequence
 

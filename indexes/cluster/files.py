@@ -1,7 +1,5 @@
 """Two auxiliary indexes of an index that is only on a cluster: one for unusable records, one for files in pieces."""
 
-from __future__ import annotations
-
 import base64
 import secrets
 from collections.abc import Iterator, Mapping, Sequence

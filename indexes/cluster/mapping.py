@@ -1,7 +1,5 @@
 """How documents are stored on a server: the fields of an index, writing and reading, and metadata as terms."""
 
-from __future__ import annotations
-
 import json
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Cluster nodes that did not answer recently: all clients of this process try the others first."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The base of both retrievers: reads results page by page, and turns metadata filters into clauses."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, Self

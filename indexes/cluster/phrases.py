@@ -1,7 +1,5 @@
 """Quoted phrases in an index on a cluster: the server finds the documents with their terms in sequence."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

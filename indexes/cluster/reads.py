@@ -1,7 +1,5 @@
 """Reading an index on a cluster: documents by row, by id, or all of them; their versions, fields and vectors."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Copy an index on a cluster into a new generation, with a different number of shards or replicas."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import itertools

@@ -5,8 +5,6 @@ Candidates are rescored here, with exact lengths, counts and statistics, until t
 document below it belongs to the top k.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

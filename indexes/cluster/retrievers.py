@@ -5,8 +5,6 @@ terms, and its top documents are rescored here. So moving an index to a cluster 
 and the server needs no plugin.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """Row numbers of hits: those of the directory or, for an index only on a cluster, numbers assigned as needed."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol

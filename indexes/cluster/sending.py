@@ -1,7 +1,5 @@
 """Sends documents to an index on a cluster, under the rows or stamps assigned by its writer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 

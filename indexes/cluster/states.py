@@ -1,7 +1,5 @@
 """The index at an address on a cluster: its state, manifest and size, and its deletion."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 from pathlib import Path

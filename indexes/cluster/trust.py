@@ -4,8 +4,6 @@ The user names a server with LINKER_ELASTIC_URL, with `--url` (in a program: `El
 on the terminal. Servers named in the last two ways are stored in a file of trusted hosts outside every index.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import os
 import re

@@ -1,7 +1,5 @@
 """Writes an index on a cluster: a build fills a new generation, and later changes apply to the live documents."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import time

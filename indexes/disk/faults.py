@@ -1,7 +1,5 @@
 """Points where tests kill the process: LINKER_FAULT=NAME does so at the point NAME, NAME:3 on the third visit to it."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import signal

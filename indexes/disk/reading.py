@@ -1,7 +1,5 @@
 """Opens files of an untrusted directory: only regular files inside it, reached without following a link."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import mmap

@@ -1,7 +1,5 @@
 """Writes files that survive a crash and a power loss: complete, flushed, with a checksum of the intended content."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

@@ -3,8 +3,6 @@
 Each loop is optional: if it cannot be used, its caller computes the same with numpy, scipy, Python or FAISS.
 """
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import os

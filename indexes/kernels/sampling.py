@@ -1,7 +1,5 @@
 """One sweep of collapsed Gibbs sampling over tokens: compiled (sampling.c) or, far slower, by numpy."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from indexes import kernels

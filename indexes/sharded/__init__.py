@@ -1,7 +1,5 @@
 """Several directories searched as one index: global BM25 statistics and one fusion, with the results of one index."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from indexes.lazy import lazy

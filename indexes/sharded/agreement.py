@@ -1,7 +1,5 @@
 """Check whether directories can be searched as one index, and derive that index's manifest."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path

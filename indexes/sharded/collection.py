@@ -1,7 +1,5 @@
 """Opened shards as one collection: rows, documents and postings follow each other in the order of the directories."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Create an index on a cluster from other indexes, by copying their documents and vectors."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence

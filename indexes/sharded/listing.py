@@ -3,8 +3,6 @@
 Its `shards.json` lists their directories, by relative paths if they are next to it, so that all can be moved together.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Backups of one committed generation, taken while writers continue: a folder of hard links or a tar archive."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

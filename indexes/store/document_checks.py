@@ -1,7 +1,5 @@
 """Reads a segment's offsets, ids and documents as untrusted data, and raises DamagedError if they are wrong."""
 
-from __future__ import annotations
-
 import unicodedata
 from pathlib import Path
 

@@ -5,8 +5,6 @@ the set of files that its manifest lists, and replacing the manifest (one rename
 folders are left over from an interrupted writer, and the next writer deletes them.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

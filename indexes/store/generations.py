@@ -4,8 +4,6 @@ The number of generations to keep is in a file next to the manifests, so that it
 the file, none are kept.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Iterable, Sequence

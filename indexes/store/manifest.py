@@ -1,7 +1,5 @@
 """Reads and writes the manifest of a generation. It is written last: replacing it is the commit."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from pathlib import Path

@@ -3,8 +3,6 @@
 Any other file belongs to somebody else: it is never deleted, and links are never followed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """The records that make up a manifest: the content of one committed generation of an index."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

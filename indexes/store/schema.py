@@ -1,7 +1,5 @@
 """Strict validation of untrusted JSON: a Check of a value at a location raises SchemaError if the value is invalid."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -4,8 +4,6 @@
 (int64, one more than there are lines), `ids.txt` only the ids, `vectors.f32` the normalised vectors (float32 rows).
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path

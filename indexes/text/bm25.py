@@ -1,7 +1,5 @@
 """The embedded BM25 index: in memory or in a folder, with filters, removal and snapshots."""
 
-from __future__ import annotations
-
 import itertools
 import threading
 from collections.abc import Iterable, Mapping, Sequence

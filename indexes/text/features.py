@@ -6,8 +6,6 @@ order; *coverage* is the weight of the query's distinct terms that occur in a ca
 no weight, but count in runs.
 """
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ score(q, d) = Σ idf(t) · (k3 + 1) · c / (k3 + c) · (k1 + 1) · f / (k1 + f),
 many of its fields have the term (Robertson, Zaragoza and Taylor, 2004; Zaragoza et al., TREC 2004, for b per field).
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A text index of several fields, ranked by BM25F: a BM25 index for each field, all with the same row numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self

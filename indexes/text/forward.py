@@ -4,8 +4,6 @@ A segment covers consecutive rows and identifies terms by their rank in its own 
 whose BM25 is on a server can have a forward index, too. A learned ranker reads its candidates' terms from it.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """A forward index that can grow: segments in memory or in a folder, merged and copied like those of BM25."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Iterable, Mapping, Sequence

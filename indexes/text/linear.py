@@ -6,8 +6,6 @@ the stored postings (linear.c, or numpy). If BM25 has fields, the same word in t
 which is multiplied by its field's weight.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

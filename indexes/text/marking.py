@@ -1,7 +1,5 @@
 """Find the words of a text and their BM25 terms, and split a text into marked and unmarked pieces."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Quoted phrases: find the documents that have the quoted words in sequence."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 

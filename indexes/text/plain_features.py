@@ -1,7 +1,5 @@
 """The features of features.c in plain Python: their definition, and the fallback without compiled code."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator, Sequence

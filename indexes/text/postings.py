@@ -6,8 +6,6 @@ each with a count of at most 65,535. A row's length is stored as a two-byte code
 by less than a thousandth.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence

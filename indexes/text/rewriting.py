@@ -4,8 +4,6 @@ Every rule looks only at characters between two of `analysis.py`'s separators, s
 to each of its pieces.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -6,8 +6,6 @@ rows with the term. The terms of a sum are rounded to integers of at most 52 bit
 order and ties stay ties.
 """
 
-from __future__ import annotations
-
 import abc
 import math
 from collections.abc import Callable, Sequence

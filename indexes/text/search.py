@@ -1,7 +1,5 @@
 """The interface that hybrid search needs from a text retriever, wherever it runs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """Files of segments (consecutive rows): a header and arrays, named by checksum. They are merged, never changed."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import itertools

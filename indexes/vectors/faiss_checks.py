@@ -5,8 +5,6 @@ write out of bounds. Here every size, link and row number is checked, and no byt
 an attacker can still do is to store a graph with poor recall. The layout follows faiss/impl/index_write.cpp.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -6,8 +6,6 @@ come from the certified scan (certified.py) if it can run and pays off, otherwis
 supply their own scan (linker/engine/torch_scan.py).
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Sequence

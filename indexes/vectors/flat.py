@@ -4,8 +4,6 @@ FAISS's float32 or float16 scores only select candidates; every row within round
 exactly.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import threading

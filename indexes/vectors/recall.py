@@ -1,7 +1,5 @@
 """Recall of an approximate index versus search cost: the curve from which settings are chosen."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol

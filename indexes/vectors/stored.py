@@ -3,8 +3,6 @@
 Importing FAISS takes a seventh of a CPU second, and a single search of mapped vectors can do without it.
 """
 
-from __future__ import annotations
-
 import mmap
 import sys
 import threading

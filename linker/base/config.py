@@ -1,7 +1,5 @@
 """Read TOML strictly into frozen dataclasses: an unknown key is an error that suggests the closest known one."""
 
-from __future__ import annotations
-
 import dataclasses
 import difflib
 import tomllib

@@ -1,7 +1,5 @@
 """Data sets of the package ir_datasets, named `ir_datasets:ID`, that are on this disk. Needs the extra `ir`."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

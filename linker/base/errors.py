@@ -1,7 +1,5 @@
 """Errors that the user can correct; the command line prints their text and exits with status 1."""
 
-from __future__ import annotations
-
 import re
 
 from indexes.errors import DISTRIBUTION

@@ -1,7 +1,5 @@
 """Read the lines of a file that may be gzipped, damaged or endless, in bounded memory."""
 
-from __future__ import annotations
-
 import codecs
 import itertools
 import zlib

@@ -1,7 +1,5 @@
 """The logger `linker`, the parent of the package's loggers: silent unless a program gives it a handler."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Make text safe to show: no character of a document moves the cursor, or hides or reorders the text around it."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Shared by all packages' commands: two common options, JSON on stdout, notes and warnings on stderr."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """The command line: thin commands over the library. `main` is the entry point of `linker` and `python -m linker`."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from indexes.lazy import lazy

@@ -1,7 +1,5 @@
 """`linker index backup|restore|checkout|join|export`: copies, older generations, several indexes as one, vectors."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from pathlib import Path

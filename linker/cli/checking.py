@@ -1,7 +1,5 @@
 """Report what is installed here, what the hardware offers and which servers answer."""
 
-from __future__ import annotations
-
 import http.client
 import importlib.metadata
 import importlib.util

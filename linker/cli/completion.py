@@ -3,8 +3,6 @@
 An error here would appear in the middle of a command being typed, so on failure nothing is completed.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`linker doctor`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from linker.base.options import Opt

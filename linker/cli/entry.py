@@ -1,7 +1,5 @@
 """All commands in their groups, and the handling of errors that reach the top level."""
 
-from __future__ import annotations
-
 import functools
 import logging
 import os

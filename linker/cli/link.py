@@ -1,7 +1,5 @@
 """`linker link`, `group`, `triangulate` and `align`: which documents belong together, as runs and tables."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`linker train`, `linker plot`, `linker encode` and `linker export`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Typer signatures made from option records, and flags in place of argument names in messages."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import re

@@ -5,8 +5,6 @@ functions), or a `typer.Typer`. Entry points are read only if the command line n
 commands, because reading the entry points of all packages takes longer than a short search.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """`linker review simulate`: reviews of topics whose relevant documents are known, in one table."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any

@@ -3,8 +3,6 @@
 Only version 3 of the format, which ASReview 3 writes, is supported; it upgrades older projects on opening.
 """
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import sqlite3

@@ -1,7 +1,5 @@
 """Documents and queries of the package ir_datasets, by `ir_datasets:ID`, if they are on this disk."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

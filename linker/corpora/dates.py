@@ -4,8 +4,6 @@ A format is a pattern of `strptime`, or ISO, UNIX or UNIX_MS; several formats, s
 mixes them.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

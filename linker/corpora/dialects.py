@@ -1,7 +1,5 @@
 """Detect the format of a file: its kind by its name, a table's encoding and column delimiter by the file's bytes."""
 
-from __future__ import annotations
-
 import codecs
 import contextlib
 import csv

@@ -1,7 +1,5 @@
 """Bilingual dictionaries in TSV, MUSE text, dictd (FreeDict) or CC-CEDICT; the content determines the format."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

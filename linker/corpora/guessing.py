@@ -1,7 +1,5 @@
 """The columns of a file whose names are not the usual ones, guessed from its content, and a note on the guess."""
 
-from __future__ import annotations
-
 import itertools
 import statistics
 from collections.abc import Callable, Collection, Sequence

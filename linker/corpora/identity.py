@@ -1,7 +1,5 @@
 """Identify a corpus by its content, not by file times, to detect when it has changed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import xxhash

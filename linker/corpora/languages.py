@@ -1,7 +1,5 @@
 """Detect the language of texts by their script and most frequent words, for the analysis of an index."""
 
-from __future__ import annotations
-
 import math
 import re
 import unicodedata

@@ -1,7 +1,5 @@
 """The original rows of a file, each with the id of the document made from it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The apparent content of a table: its columns, their likely roles, its first rows, its format."""
 
-from __future__ import annotations
-
 import itertools
 import statistics
 from collections.abc import Iterator, Mapping, Sequence

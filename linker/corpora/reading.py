@@ -4,8 +4,6 @@ A record that cannot be used becomes a `BadLine` in its place: nothing is droppe
 give the same records. All formats except XLSX and ASReview projects may be gzipped. A record has at most 16 MiB.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

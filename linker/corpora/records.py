@@ -1,7 +1,5 @@
 """Turn a record of a corpus into a document, or state why it is unusable."""
 
-from __future__ import annotations
-
 import dataclasses
 from base64 import b64encode
 from collections import Counter

@@ -4,8 +4,6 @@ Both write one `TAG - value` per line, the tag padded to four characters, and co
 A RIS record runs from TY to ER, an NBIB record from PMID to the next PMID.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Guess the role of each column of a table: by its content, and by its name unless the content contradicts it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

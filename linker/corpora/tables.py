@@ -1,7 +1,5 @@
 """Read CSV and TSV with a header that names the columns."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import re

@@ -1,7 +1,5 @@
 """Preview a file before it is indexed: what it seems to contain, and what reading it gives."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

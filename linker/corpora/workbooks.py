@@ -1,7 +1,5 @@
 """Read a sheet of an XLSX workbook; the first non-empty row names the columns."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import warnings

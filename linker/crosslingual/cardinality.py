@@ -1,7 +1,5 @@
 """How many targets a page may have, and how many pages a target may have: which candidates become links."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.special import expit
 

@@ -1,7 +1,5 @@
 """`bucc dictionary`: a dictionary learned from two collections of pages, without links."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

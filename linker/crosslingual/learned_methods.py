@@ -1,7 +1,5 @@
 """The learned methods, `auto` and `cascade`: they return links with probabilities."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Linking the texts of two sides, in one language or two: the steps of `link` between reading and writing tables."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace

@@ -1,7 +1,5 @@
 """The linking methods by name; each ranks the target pages of every source page of a task."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

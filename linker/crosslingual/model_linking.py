@@ -1,7 +1,5 @@
 """Linking with a saved model: it adds knowledge to a task, and links that it already knows are left out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """The groups of one side. An index of its files, and which documents found which, are kept for the next run."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os

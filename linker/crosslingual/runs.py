@@ -1,7 +1,5 @@
 """Writing runs in BUCC's six columns, `id1 X id2 Y score run.name`, with a metadata file next to each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path

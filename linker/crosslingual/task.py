@@ -1,7 +1,5 @@
 """The input of a linking method, its options, and its result."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

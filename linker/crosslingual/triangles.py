@@ -5,8 +5,6 @@ of a path de – en – fr is the product of its two links'. Dempster's (1968) r
 paths: without conflict, this is the noisy-or 1 − (1 − p)(1 − q); evidence for another counterpart lowers both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations

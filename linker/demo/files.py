@@ -1,7 +1,5 @@
 """The demo's news as files, for the tutorials: `python -m linker.demo.files news`."""
 
-from __future__ import annotations
-
 import argparse
 import csv
 import io

@@ -3,8 +3,6 @@
 Each story of the Lee news corpus is split into its opening sentence (the "post") and the rest (the "article").
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

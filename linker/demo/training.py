@@ -1,7 +1,5 @@
 """The demo's data and model: the Lee news stories that come with gensim; opening sentences are linked to the rest."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib.util
 import re

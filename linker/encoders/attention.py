@@ -1,7 +1,5 @@
 """Inspection of a Star Transformer's attention: the weights of the actual forward pass, and their exact zeros."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial

@@ -1,7 +1,5 @@
 """The mean of word vectors, with an optional learned projection: the baseline for other encoders to beat."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 from torch import Tensor, nn

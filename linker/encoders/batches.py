@@ -1,7 +1,5 @@
 """Texts as token ids, grouped into batches of similar length."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

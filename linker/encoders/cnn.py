@@ -1,7 +1,5 @@
 """The convolutional baseline: filters over windows of word vectors, max-pooled over the text (Kim, 2014)."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional

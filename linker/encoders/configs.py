@@ -1,7 +1,5 @@
 """The hyperparameters of the models, defined once for the models, config.json and training files."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 

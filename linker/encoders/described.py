@@ -1,7 +1,5 @@
 """A model's config.json, read and written without PyTorch."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

@@ -8,8 +8,6 @@ Peters, Niculae & Martins (2019) define it; Correia, Niculae & Martins (2019) gi
 left.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Saving and loading of a text encoder: model.safetensors, config.json, tokenizer.json and a model card; no pickles."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import orjson

@@ -4,8 +4,6 @@ Both libraries are also called with remote code disabled and safetensors only; w
 them import a class, unpickle anything or allocate a large amount of memory.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ backward direction reads each text reversed within its own length: padding alway
 states.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional

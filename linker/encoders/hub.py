@@ -1,7 +1,5 @@
 """Models on the Hugging Face hub by name: checks that they are cached or available, before libraries are loaded."""
 
-from __future__ import annotations
-
 import difflib
 import os
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """The models for semantic search on this machine, with their speed and the languages they support."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path

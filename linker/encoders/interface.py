@@ -1,7 +1,5 @@
 """The interface between encoders and the engine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Literal, Protocol, runtime_checkable
 

@@ -3,8 +3,6 @@
 Shapes: B texts, L tokens, h heads.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -1,7 +1,5 @@
 """Loading of encoders by name or path."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Encoders (`folder.py`), scorers of pairs and news similarity models share this m
 either the earlier model or the new one exists, under its name or (between two renames) a temporary one.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import fcntl

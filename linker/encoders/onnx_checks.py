@@ -4,8 +4,6 @@ A graph could otherwise hold endless loops, functions, subgraphs, operators that
 messages and fields are those of onnx.proto; every other field is refused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -4,8 +4,6 @@ The graph is traced from the PyTorch module, so that both compute the same; in t
 takes a fixed number of steps. The graph's file refers to the tensors in model.safetensors next to it by offset.
 """
 
-from __future__ import annotations
-
 import logging
 import struct
 import warnings

@@ -1,7 +1,5 @@
 """Encoding without PyTorch: a model's graph, written by `linker export`, run by ONNX Runtime."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import threading

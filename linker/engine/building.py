@@ -1,7 +1,5 @@
 """From a corpus to a committed index: read, encode, add, commit, and continue after an interruption."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools

@@ -1,7 +1,5 @@
 """Search on a running server as with `Engine.search`, without an index, an encoder or torch in this process."""
 
-from __future__ import annotations
-
 import http.client
 import os
 from collections.abc import Sequence

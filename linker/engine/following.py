@@ -1,7 +1,5 @@
 """Follow the commits of an index: the last generation is open, and each search sees one generation throughout."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Link a corpus with itself: find the documents that are near-duplicates or about the same story."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

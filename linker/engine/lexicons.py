@@ -7,8 +7,6 @@ a translation stays as it is, as names and numbers should. If the language is no
 names, the search uses both the original words and their translations.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Measure the recall of an approximate index against its cost, choose a setting, and write and plot the curve."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Open the directories of an engine; several are searched as one `Snapshot`, whose shards they are."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import threading

@@ -1,7 +1,5 @@
 """Evaluation of retrieval runs: trec_eval's measures to the last digit, tables of runs, intervals and tests."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from indexes.lazy import lazy

@@ -1,7 +1,5 @@
 """Compare runs with a baseline: differences, intervals, Holm-adjusted p-values, wins, ties and losses."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterable, Sequence

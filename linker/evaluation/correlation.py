@@ -1,7 +1,5 @@
 """Agreement of predicted scores with human scores: Pearson, Spearman with average ranks, mean squared error."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Evaluate a run against judgements."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

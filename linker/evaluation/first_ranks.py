@@ -4,8 +4,6 @@ The caller breaks ties. A search keeps its own order, which is what users see; t
 the model, so that giving every document the same score is not rewarded; TREC runs follow trec_eval (metrics.py).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from indexes.dtypes import AnyArray, BoolArray, Float64Array

@@ -3,8 +3,6 @@
 Parsing, aggregation, printing, resampling and bounds follow from these records; a new measure is one more record.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

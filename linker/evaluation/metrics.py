@@ -6,8 +6,6 @@ Sums are taken in trec_eval's order (by rank; over topics in byte order), so tha
 Definitions: docs/evaluation.md.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

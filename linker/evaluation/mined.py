@@ -4,8 +4,6 @@ Zweigenbaum, Sharoff and Rapp (2017): Overview of the second BUCC shared task. E
 without a counterpart costs precision.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 

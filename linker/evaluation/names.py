@@ -1,7 +1,5 @@
 """Parse measure names in trec_eval's spelling (`ndcg_cut_10`) or the modern one (`nDCG@10`)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Sort a run's rows as trec_eval does and find the judged ones; nothing else has to touch every row."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """A plot of the differences between runs, topic by topic. Needs the extra 'plot' (matplotlib)."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

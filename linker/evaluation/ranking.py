@@ -1,7 +1,5 @@
 """The input of the measures: for every topic, the ranks of its judged documents."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 

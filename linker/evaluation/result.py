@@ -1,7 +1,5 @@
 """The result of an evaluation: means by measure, values by topic, and output in trec_eval's format."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -6,8 +6,6 @@ only. A topic without an answer, a positive or a negative has no value (NaN). Th
 all answered topics into one list and compare scores across topics. -M and -J do not apply.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from indexes.dtypes import BoolArray, Float64Array, FloatArray, Int64Array

@@ -1,7 +1,5 @@
 """Several runs in one table: means by measure; the best and significant differences from the first run are marked."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Significance of differences: bootstrap intervals, paired tests, the correction for multiple tests, and folds."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

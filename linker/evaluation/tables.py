@@ -1,7 +1,5 @@
 """A table of strings, whose first row is the header, as plain text, Markdown, LaTeX or HTML."""
 
-from __future__ import annotations
-
 import html as html_module
 import re
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 `filter` takes linker's conditions: "lang=en|de", ["date>=2021-01-31", "likes>100"] or {"lang": ["en", "de"]}.
 """
 
-from __future__ import annotations
-
 import hashlib
 import uuid
 from collections.abc import Callable, Iterable, Sequence

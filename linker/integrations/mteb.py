@@ -4,8 +4,6 @@
 `mteb.evaluate(LinkerEncoder("model"), tasks)` evaluates any task based on vectors.
 """
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 import weakref

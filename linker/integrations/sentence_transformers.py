@@ -1,7 +1,5 @@
 """Use, compare and fine-tune models written by `linker train` in sentence-transformers (extra `pretrained`)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self, cast

@@ -1,7 +1,5 @@
 """Relevance review by people: which document to read next, what was judged, and when to stop."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from indexes.lazy import lazy

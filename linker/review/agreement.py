@@ -1,7 +1,5 @@
 """How far two reviewers agree (Cohen's κ), and their conflicts, whose resolutions are ledger entries of their own."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The SQLite file of a ledger: it is created in one transaction, opened only if it is ours; errors name remedies."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sqlite3

@@ -6,8 +6,6 @@ group of `seed`, APART removes the documents that it names from the group of `se
 tags belong to a sample of pairs.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """What the parts of a review have in common: verdicts, judgements, candidates, orders, stopping rules, progress."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol

@@ -1,7 +1,5 @@
 """The languages of the review page: gettext catalogues read by Babel, and numbers and dates in each locale's format."""
 
-from __future__ import annotations
-
 import functools
 import io
 import math

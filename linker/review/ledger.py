@@ -1,7 +1,5 @@
 """A review's single file, in SQLite: its judgements (append-only), its seeds and its settings."""
 
-from __future__ import annotations
-
 import bisect
 import dataclasses
 import math

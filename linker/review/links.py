@@ -1,7 +1,5 @@
 """Judge the pairs of a `linker link` run: pages in one language next to their proposed counterparts in another."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence

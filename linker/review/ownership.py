@@ -3,8 +3,6 @@
 Any other file belongs to somebody else: a folder with such a file is never deleted, and links are not followed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """The documents in the scope of a review, and the seed that a document resembles most."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np

@@ -5,8 +5,6 @@ ledger: everything that people decided), `uploads/` (the files as uploaded) and 
 uploads were used).
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

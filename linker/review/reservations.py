@@ -1,7 +1,5 @@
 """Which reader has which document open: nobody else gets a document until its reader has released it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """The tables of a ledger's file: created, compared verbatim with ours, sealed against damage, and upgraded."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import sqlite3

@@ -1,7 +1,5 @@
 """The settings of a review, which are stored in its ledger and checked here."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

@@ -1,7 +1,5 @@
 """The uploaded files of a review: stored completely or not at all, under names that are safe anywhere."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The configuration that the page and the API share: what a server serves, to whom, and within which limits."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Errors as HTTP responses, by the register of errors: each has a text for programs and one for readers, never a
 traceback."""
 
-from __future__ import annotations
-
 import http
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Pydantic fields for requests and tools' arguments, derived from the records that declare the options."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field

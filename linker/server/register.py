@@ -3,8 +3,6 @@
 The API answers with problem details, the page with a page in the reader's language, MCP with the sentence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

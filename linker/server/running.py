@@ -1,7 +1,5 @@
 """Run the page, the API or both until SIGINT or SIGTERM; requests in progress may finish."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import errno

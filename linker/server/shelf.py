@@ -1,7 +1,5 @@
 """The indexes and reviews open in one application, shared by the page, the API and MCP."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Links between texts and documents, and batches of links in an order determined only by the seed and the epoch."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

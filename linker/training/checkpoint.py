@@ -1,7 +1,5 @@
 """A checkpoint in one safetensors file, replaced atomically: weights, moments, random state and progress."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from dataclasses import dataclass

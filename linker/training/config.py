@@ -1,7 +1,5 @@
 """The settings of a training file (TOML), which `linker.base.config.load` reads strictly into these classes."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Mapping

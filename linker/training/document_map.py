@@ -1,7 +1,5 @@
 """A map of documents as an SVG: the t-SNE of their vectors (van der Maaten & Hinton, 2008), with a text per point."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape

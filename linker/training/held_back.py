@@ -6,8 +6,6 @@ learn from the held-back links. Both are then used in a star whose vectors learn
 its own answers (docs/attention.md).
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any

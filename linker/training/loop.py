@@ -1,7 +1,5 @@
 """The training loop: steps, evaluation on dev, early stopping, and checkpoints that resume exactly."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

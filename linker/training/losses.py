@@ -1,7 +1,5 @@
 """Losses on L2-normalised vectors of texts, [n, d], and documents, [m, d]."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import torch

@@ -1,7 +1,5 @@
 """Adam with separate rates for α, the word vectors and all other parameters; word vectors can be updated sparsely."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import torch

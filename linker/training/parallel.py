@@ -5,8 +5,6 @@ does, would change the training. Here, vectors are gathered, every process compu
 and the gradients of the shares add up to those of a single process.
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from datetime import timedelta

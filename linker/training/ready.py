@@ -1,7 +1,5 @@
 """Ready-made configurations: TOML files in the package, complete except for the data paths."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Evaluation during training: how well an encoder finds each text's documents."""
 
-from __future__ import annotations
-
 from itertools import chain, islice
 
 import numpy as np

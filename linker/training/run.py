@@ -1,7 +1,5 @@
 """Train a model folder from a training file: the work of `linker train`."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

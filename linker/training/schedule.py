@@ -1,7 +1,5 @@
 """Learning rates: their schedule over the steps, and the groups of parameters that share one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeAlias
 

@@ -1,7 +1,5 @@
 """Distillation: training a fast encoder to reproduce the cosines of a slower one."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The initial word vectors of a model: from a file, or learned from the texts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -8,12 +8,10 @@ from pathlib import Path
 
 import openpyxl
 import pytest
-from typer.testing import CliRunner, Result
 
 from indexes.store import manifest as manifests
 from linker import BuildOptions, Engine
 from linker.base.errors import InputError
-from linker.cli import app
 from linker.corpora import Columns, preview, read_corpus, read_queries
 from linker.corpora.dates import date_formats, iso_date
 from linker.corpora.dialects import guess_encoding
@@ -137,12 +135,6 @@ FRENCH = [
 ]
 
 
-def invoke(*args: object, status: int = 0) -> Result:
-    result = CliRunner().invoke(app, [str(a) for a in args], catch_exceptions=status == 1)
-    assert result.exit_code == status, result.output
-    return result
-
-
 def test_a_latin_1_table_keeps_every_row(tmp_path: Path) -> None:
     texts = [
         FRENCH[i // 12 % 4] if i % 12 == 7 and i < 9672 else "The mayor answers the parents"
@@ -151,7 +143,7 @@ def test_a_latin_1_table_keeps_every_row(tmp_path: Path) -> None:
     assert sum(not text.isascii() for text in texts) == 806
     rows = [f"d{i};{text} {i}" for i, text in enumerate(texts)]
     (tmp_path / "c.csv").write_bytes("\r\n".join(["id;text", *rows]).encode("latin-1"))
-    result = invoke("index", "build", tmp_path / "c.csv", "--out", tmp_path / "index")
+    result = linker("index", "build", tmp_path / "c.csv", "--out", tmp_path / "index")
     assert "10000 documents added" in result.stdout
     assert "encoding cp1252, columns separated by semicolon" in result.stderr
     with Engine.open(tmp_path / "index") as engine:
@@ -163,24 +155,24 @@ def test_a_latin_1_table_keeps_every_row(tmp_path: Path) -> None:
 def index(tmp_path: Path) -> Path:
     (tmp_path / "c.csv").write_text("Nr;Inhalt;Titel;text\n1;Ein Hund;A;x\n2;Eine Katze;B;y\n")
     names = ("--id-column", "Nr", "--text-column", "Inhalt", "--title-column", "Titel")
-    invoke("index", "build", tmp_path / "c.csv", "--out", tmp_path / "index", *names)
+    linker("index", "build", tmp_path / "c.csv", "--out", tmp_path / "index", *names)
     return tmp_path / "index"
 
 
 def test_the_names_of_columns_are_remembered(index: Path, tmp_path: Path) -> None:
     assert manifests.load(index).build.columns == {"id": "Nr", "text": "Inhalt", "title": "Titel"}
     (tmp_path / "more.csv").write_text("Nr,Inhalt,Titel\n3,Ein Vogel,C\n")
-    invoke("index", "add", index, tmp_path / "more.csv")
+    linker("index", "add", index, tmp_path / "more.csv")
     (tmp_path / "python.csv").write_text("Nr,Inhalt,Titel\n4,Ein Pferd,D\n")
     add([tmp_path / "python.csv"], index, None, BuildOptions())
     assert Engine.open(index).document("4").full_text == "D\nEin Pferd"
     (tmp_path / "other.csv").write_text("id,body\n5,Ein Fisch\n")
-    invoke("index", "add", index, tmp_path / "other.csv", status=1)
+    linker("index", "add", index, tmp_path / "other.csv", check=1)
     (tmp_path / "seeds.csv").write_text("Nr;Inhalt;Titel\ns1;Hund;\n")
-    run = invoke("search", index, "--queries", tmp_path / "seeds.csv")
+    run = linker("search", index, "--queries", tmp_path / "seeds.csv")
     assert run.stdout.split()[:3] == ["s1", "Q0", "1"] and "separated by semicolon" in run.stderr
     (tmp_path / "q.qrels").write_text("s1 0 1 1\n")
-    found = invoke(
+    found = linker(
         "find", index, "--seeds", tmp_path / "seeds.csv", "--judgements", tmp_path / "q.qrels", "--json"
     )
     assert json.loads(found.stdout)["relevant"] == 1
@@ -195,13 +187,13 @@ def test_queries_may_have_the_usual_names_beside_the_remembered_ones(index: Path
         ("n.jsonl", '{"Nr": "q1", "Inhalt": "Katze"}'),
     ):
         (tmp_path / name).write_text(text)
-        run = invoke("search", index, "--queries", tmp_path / name).stdout
+        run = linker("search", index, "--queries", tmp_path / name).stdout
         assert run.split()[:3] == ["q1", "Q0", "2"], name
     (tmp_path / "q.csv").write_bytes("frage|zahl\nKatze für|q1\n".encode("utf-16"))
     options = ("--text-column", "frage", "--id-column", "zahl", "--delimiter", "|", "--encoding", "utf-16")
-    assert invoke("search", index, "--queries", tmp_path / "q.csv", *options).stdout.split()[0] == "q1"
-    wrong = invoke("search", index, "--queries", tmp_path / "q.csv", "--encoding", "utf-16", status=1)
-    assert "no column Nr or _id or id: the header has frage, zahl" in str(wrong.exception)
+    assert linker("search", index, "--queries", tmp_path / "q.csv", *options).stdout.split()[0] == "q1"
+    wrong = linker("search", index, "--queries", tmp_path / "q.csv", "--encoding", "utf-16", check=1)
+    assert "no column Nr or _id or id: the header has frage, zahl" in wrong.stderr
 
 
 def test_json_lines_by_any_names(tmp_path: Path) -> None:

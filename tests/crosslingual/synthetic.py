@@ -1,12 +1,15 @@
 """Two synthetic languages with a known dictionary: pages share topics, partners share most of their words."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from linker.crosslingual.pages.languages import language
 from linker.crosslingual.pages.pages import Pages
+from tests.helpers import write_json_lines
 
 LETTERS = "abcdefghijklmnoprstuvz"
 
@@ -26,6 +29,15 @@ class Twin:
 
     def gold(self) -> dict[str, str]:
         return {self.source.ids[s]: self.target.ids[t] for s, t in self.links.tolist()}
+
+
+def write_pages(
+    path: Path, pages: Pages, rows: Iterable[int] | None = None, other: Mapping[str, str] | None = None
+) -> Path:
+    """Write pages, or some rows of them, as JSON lines; `other` has texts that replace those of some ids."""
+    texts = dict(zip(pages.ids, pages.texts, strict=True)) | dict(other or {})
+    chosen = range(len(pages)) if rows is None else rows
+    return write_json_lines(path, ({"_id": pages.ids[row], "text": texts[pages.ids[row]]} for row in chosen))
 
 
 def twin(pages: int = 120, extra: int = 20, vocabulary: int = 600, length: int = 60, seed: int = 0) -> Twin:

@@ -10,11 +10,10 @@ import pytest
 import linker as package
 from linker import link
 from linker.base.errors import InputError
-from linker.crosslingual.pages.pages import Pages
 from linker.evaluation.reading.trec import read_qrels
 from linker.review.links import ProposedLinks, folder_of, make_of_pairs
 from linker.review.project import Workspace
-from tests.crosslingual.synthetic import Twin, twin
+from tests.crosslingual.synthetic import Twin, twin, write_pages
 from tests.helpers import linker, run_page
 
 pytestmark = pytest.mark.usefixtures("divided_once")
@@ -31,8 +30,7 @@ def folder(corpus: Twin, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two files of pages, a sixth of the dictionary, and the links with probabilities between the bounds."""
     folder = tmp_path_factory.mktemp("doubts")
     for name, pages in (("ours", corpus.source), ("theirs", corpus.target)):
-        records = [{"_id": i, "text": t} for i, t in zip(pages.ids, pages.texts, strict=True)]
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+        write_pages(folder / f"{name}.jsonl", pages)
     (folder / "words.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in corpus.dictionary[::6]))
     doubtful(folder, "doubts.jsonl")
     return folder
@@ -119,18 +117,13 @@ def test_mistakes_are_named_with_their_remedy(folder: Path, tmp_path: Path) -> N
 OLD = 40
 
 
-def write(path: Path, pages: Pages, rows: range) -> None:
-    records = [{"_id": pages.ids[row], "text": pages.texts[row]} for row in rows]
-    path.write_text("".join(json.dumps(r) + "\n" for r in records), encoding="utf-8")
-
-
 def test_every_command_of_the_page_works(tmp_path: Path) -> None:
     corpus = twin(pages=60)
     gold = list(corpus.gold().items())
-    write(tmp_path / "old.fr.jsonl", corpus.source, range(OLD))
-    write(tmp_path / "new.fr.jsonl", corpus.source, range(OLD, 60))
-    write(tmp_path / "fr.jsonl", corpus.source, range(OLD))
-    write(tmp_path / "en.jsonl", corpus.target, range(len(corpus.target)))
+    write_pages(tmp_path / "old.fr.jsonl", corpus.source, range(OLD))
+    write_pages(tmp_path / "new.fr.jsonl", corpus.source, range(OLD, 60))
+    write_pages(tmp_path / "fr.jsonl", corpus.source, range(OLD))
+    write_pages(tmp_path / "en.jsonl", corpus.target)
     (tmp_path / "fr-en.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in corpus.dictionary[::3]))
     (tmp_path / "old.qrels").write_text("".join(f"{s} 0 {t} 1\n" for s, t in gold[:25]))
     (tmp_path / "links.qrels").write_text((tmp_path / "old.qrels").read_text())

@@ -20,7 +20,7 @@ from linker.crosslingual.scoring.dense import chunks, encode_pages
 from linker.crosslingual.task import Task, read_links
 from linker.papers.bucc.prepare import prepare
 from tests.crosslingual.tiny import numbered
-from tests.helpers import linker, run_page
+from tests.helpers import linker, run_page, write_json_lines
 
 TOPICS = [
     ("volcan", "volcano"), ("pont", "bridge"), ("roi", "king"), ("navire", "ship"), ("loi", "law"), ("fleuve", "river"),
@@ -53,12 +53,10 @@ def raw(tmp_path: Path) -> Path:
         )  # fmt: skip
         back = [{"lang": "fr", "*": fr.title()}] if i != 7 else []
         theirs.append({"_id": f"E{i}", "title": en.title(), "text": english(i), "langlinks": back})
-    (folder / "wiki_00").write_text("".join(json.dumps(r) + "\n" for r in ours[:4]), encoding="utf-8")
-    (folder / "wiki_01").write_text("".join(json.dumps(r) + "\n" for r in ours[4:]), encoding="utf-8")
+    write_json_lines(folder / "wiki_00", ours[:4])
+    write_json_lines(folder / "wiki_01", ours[4:])
     (tmp_path / "en").mkdir()
-    (tmp_path / "en" / "pages.jsonl").write_text(
-        "".join(json.dumps(r) + "\n" for r in theirs), encoding="utf-8"
-    )
+    write_json_lines(tmp_path / "en" / "pages.jsonl", theirs)
     words = "".join(f"{fr}\t{en}\n" for fr, en in TOPICS) + "célèbre\tfamous\n"
     (tmp_path / "fr-en.tsv").write_text(words, encoding="utf-8")
     return tmp_path
@@ -113,7 +111,7 @@ def test_pairs_are_kept_between_the_quartiles_of_the_ratio_of_lengths(tmp_path: 
             {"_id": f"{code}{i}", "text": f"Start. {'x' * length}", "langlinks": {other: f"{other}{i}"}}
             for i, length in enumerate(lengths, start=1)
         )
-        (tmp_path / f"{code}.jsonl").write_text("".join(json.dumps(page) + "\n" for page in pages))
+        write_json_lines(tmp_path / f"{code}.jsonl", pages)
     out = tmp_path / "out"
     report = prepare(tmp_path / "fr.jsonl", tmp_path / "en.jsonl", out, ("fr", "en"))
     assert report.ratio == (3.0, 7.0)

@@ -34,7 +34,7 @@ from linker.engine import Engine, building
 from linker.engine.intake import Intake
 from linker.engine.options import BuildOptions
 from tests.contract.exact import ExactIndex
-from tests.helpers import HashEncoder, write_corpus
+from tests.helpers import HashEncoder, make_engine, write_corpus
 
 DOCUMENTS = [
     Document("a", "rain floods valencia", metadata={"lang": "en"}),
@@ -45,12 +45,8 @@ DOCUMENTS = [
 
 
 @pytest.fixture
-def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
-    monkeypatch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())
-    building.create(tmp_path / "i", encoder="hash")
-    engine = Engine(tmp_path / "i", encoder=HashEncoder())
-    engine.add(DOCUMENTS)
-    return engine
+def engine(tmp_path: Path) -> Engine:
+    return make_engine(tmp_path / "i", DOCUMENTS)
 
 
 def test_a_build_encodes_on_the_gpu_if_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

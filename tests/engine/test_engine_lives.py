@@ -19,20 +19,15 @@ from linker.encoders import opened
 from linker.engine import Engine, building
 from linker.engine.following import Retiring
 from linker.engine.snapshot import Snapshot
-from tests.helpers import HashEncoder
+from tests.helpers import HashEncoder, make_engine
 
 CONTEXT = multiprocessing.get_context("spawn")
 
 
 def make(directory: Path, encoder: HashEncoder | None = None) -> Engine:
     """Make an index of two documents."""
-    encoder = encoder or HashEncoder()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(building, "load_encoder", lambda name, **_: encoder)
-        building.create(directory, encoder="hash")
-    engine = Engine(directory, encoder=encoder)
-    engine.add([Document("a", "rain floods valencia"), Document("b", "voters elect parliament")])
-    return engine
+    documents = [Document("a", "rain floods valencia"), Document("b", "voters elect parliament")]
+    return make_engine(directory, documents, encoder or HashEncoder())
 
 
 @pytest.fixture

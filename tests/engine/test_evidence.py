@@ -1,7 +1,6 @@
 """The words that support a link, compared with a slow and obvious count over all documents."""
 
 import itertools
-import json
 import math
 import random
 from pathlib import Path
@@ -27,12 +26,12 @@ from linker.engine.evidence import (
 )
 from linker.engine.folding import Folded, copies, fold
 from linker.scoring.groups.copies import THRESHOLD, normalised_words, shingles
-from tests.helpers import sentence
+from tests.helpers import sentence, write_json_lines
 
 
 def engine_of(tmp_path: Path, texts: list[str], language: str = "english") -> Engine:
     source = tmp_path / "d.jsonl"
-    source.write_text("".join(json.dumps({"id": f"d{i}", "text": t}) + "\n" for i, t in enumerate(texts)))
+    write_json_lines(source, ({"id": f"d{i}", "text": t} for i, t in enumerate(texts)))
     build([source], tmp_path / "index", BuildOptions(language=language))
     return Engine.open(tmp_path / "index")
 

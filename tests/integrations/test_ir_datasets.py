@@ -1,6 +1,5 @@
 """Data sets of ir_datasets by their ids, if they are on this disk, and BEIR folders by their paths."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +17,7 @@ from linker.cli import app
 from linker.corpora import read_corpus, read_queries
 from linker.evaluation import evaluate
 from linker.evaluation.formats import load_qrels
+from tests.helpers import write_json_lines
 
 
 class Doc(NamedTuple):
@@ -36,7 +36,7 @@ DOCS = [("a", "A", "floods in Valencia", "en"), ("b", "", "un nouveau parlement"
 @pytest.fixture
 def dataset(tmp_path: Path) -> Iterator[str]:
     docs = [dict(zip(Doc._fields, doc, strict=True)) for doc in DOCS]
-    (tmp_path / "docs.jsonl").write_text("".join(json.dumps(d) + "\n" for d in docs))
+    write_json_lines(tmp_path / "docs.jsonl", docs)
     (tmp_path / "queries.tsv").write_text("q1\tflood Valencia\nq2\tparlement\n")
     (tmp_path / "qrels").write_text("q1 0 a 1\nq2 0 b 2\n")
     made = Dataset(

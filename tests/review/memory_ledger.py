@@ -4,12 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from indexes.interface import Document
-from linker.engine import Engine, building
+from linker.engine import Engine
 from linker.review.interface import UNREAD, Judgement, Seed
-from tests.helpers import HashEncoder
+from tests.helpers import HASH, make_engine
 
 
 class MemoryLedger:
@@ -66,9 +64,4 @@ def documents() -> list[Document]:
 
 def engine_of(folder: Path, *, vectors: bool = True) -> Engine:
     """Return an engine over these documents, with or without vectors from a hash encoder."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())
-        building.create(folder, encoder="hash" if vectors else "none")
-    engine = Engine(folder, encoder=HashEncoder() if vectors else None)
-    engine.add(documents())
-    return engine
+    return make_engine(folder, documents(), HASH if vectors else None)

@@ -1,10 +1,11 @@
 """Shared by several tests of training."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from tests.helpers import write_json_lines
 
 
 @pytest.fixture
@@ -15,7 +16,7 @@ def config(tmp_path: Path) -> Path:
     corpus = [{"_id": f"d{i}", "text": " ".join(w)} for w, i in rows]
     queries = [{"_id": f"q{i}", "text": " ".join(w[:4])} for w, i in rows]
     for name, records in (("corpus", corpus), ("queries", queries)):
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+        write_json_lines(tmp_path / f"{name}.jsonl", records)
     for name, part in (("train", range(20)), ("dev", range(20, 30))):
         lines = ["query-id\tcorpus-id\tscore", *(f"q{i}\td{i}\t1" for i in part)]
         (tmp_path / f"{name}.tsv").write_text("\n".join(lines) + "\n")

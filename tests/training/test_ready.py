@@ -16,7 +16,7 @@ from linker.encoders.configs import PRESETS
 from linker.encoders.star import StarTransformer
 from linker.training import ready
 from linker.training.config import TrainConfig, TrainingConfig
-from tests.helpers import ROOT, linker
+from tests.helpers import ROOT, linker, write_json_lines
 
 NAMES = ["ast", "ast-paper", "ast-posts", "bag", "bigru", "cnn", "distil", "gru"]
 DATA = ["data.queries=q.jsonl", "data.documents=c.jsonl", "data.train=t.tsv", "output.path=model"]
@@ -69,7 +69,7 @@ def write_data(folder: Path) -> list[str]:
         "corpus.jsonl": [{"_id": f"d{i}", "text": f"{t} delta{i} beta{i % 4}"} for i, t in enumerate(texts)],
     }
     for name, rows in records.items():
-        (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+        write_json_lines(folder / name, rows)
     for name, part in (("train.tsv", range(8)), ("dev.tsv", range(8, 12))):
         links = "".join(f"q{i}\td{i}\t1\n" for i in part)
         (folder / name).write_text("query-id\tcorpus-id\tscore\n" + links)

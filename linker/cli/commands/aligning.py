@@ -1,7 +1,5 @@
 """`align`: the passages of linked pages that translate each other, as a translation memory or a table."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

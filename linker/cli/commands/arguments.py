@@ -1,7 +1,5 @@
 """Arguments of the commands: an index (a directory or an open Engine), queries and links (files or mappings)."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`calibrate`: the probability that each hit is a link, learned from judged links."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`find`: documents for seed texts, best first, until enough relevant ones have been judged."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import itertools

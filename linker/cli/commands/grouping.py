@@ -1,7 +1,5 @@
 """`group`: the documents of a corpus grouped by story, as a table."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import itertools

@@ -1,7 +1,5 @@
 """`link`: which documents of one collection belong to the texts of another, in one language or two."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`train`: a model from a TOML configuration."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path

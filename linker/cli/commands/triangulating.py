@@ -1,7 +1,5 @@
 """`triangulate`: links between more than two languages, made mutually consistent."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """`watch`: match posts against seed texts as they arrive."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """An index's vectors as a NumPy, FAISS or hnswlib file, with the ids next to it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Codes and transformations in FAISS files, decoded with numpy: approximations of the vectors that were added."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ indexes, also in cells (IVF), below a graph (HNSW), behind a transformation or w
 compared with the file before it is used. The layout is that of faiss/impl/index_write.cpp.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

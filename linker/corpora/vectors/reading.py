@@ -1,7 +1,5 @@
 """Vectors by document id from a .npy or FAISS file, checked before anything is built on them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

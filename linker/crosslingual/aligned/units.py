@@ -1,7 +1,5 @@
 """Pages split into lines or sentences, the units that are aligned and exported."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module

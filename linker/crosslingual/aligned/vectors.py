@@ -1,7 +1,5 @@
 """Vectors of lines or sentences in which both languages can be compared: an encoder's, or translated words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

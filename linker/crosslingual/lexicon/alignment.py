@@ -7,8 +7,6 @@ random so that early mistakes are not final (Artetxe, Labaka & Agirre 2018). Nei
 (Conneau et al. 2018).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

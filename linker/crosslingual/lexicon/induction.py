@@ -5,8 +5,6 @@ For each pair of words, the 2 × 2 table of linked pages gives G² = 2 Σ O ln(O
 yield at most a tenth as many pairs (`pairs_by_chance`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Detecting a dictionary that is the wrong way round, from the words of the pages."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

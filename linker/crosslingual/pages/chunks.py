@@ -1,7 +1,5 @@
 """Applying a function to many texts, in order, and in one process per core if that pays off."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor

@@ -1,7 +1,5 @@
 """Surface features that survive translation: romanised spelling, punctuation and numbers."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from functools import cache

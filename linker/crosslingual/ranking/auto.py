@@ -4,8 +4,6 @@ It works with dictionaries, with links, and with both. Without enough links it u
 training pages of several language pairs (pooled.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

@@ -3,8 +3,6 @@
 Everything is learned from linked pages, the features out of fold. A dictionary is optional and adds word pairs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial

@@ -4,8 +4,6 @@ The probability of a page is then low although it is certain that the correct pa
 reported with its own probability.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

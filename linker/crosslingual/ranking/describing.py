@@ -1,7 +1,5 @@
 """Candidate lists for the ranker: retrieved pairs, their scores, and features of the best of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """All evidence about two collections: scores that need no links, prepared once, and scores learned from links."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial

@@ -1,7 +1,5 @@
 """Explaining links: the words of two pages that translate each other, and the strings they share, heaviest first."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property

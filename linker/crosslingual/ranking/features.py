@@ -3,8 +3,6 @@
 All statistics are over the candidate graph, not over all pairs: a page competes only with the retrieved pages.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace

@@ -3,8 +3,6 @@
 If links are few, the result depends too much on a single division, so they are divided several times.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from indexes.dtypes import Int64Array

@@ -1,7 +1,5 @@
 """What the learned methods learn from links, and the interface of scores for candidates only."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

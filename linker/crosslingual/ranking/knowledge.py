@@ -1,7 +1,5 @@
 """What was learned from links, keyed by term strings, not columns, so that it also serves later pages."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 

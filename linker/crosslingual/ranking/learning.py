@@ -1,7 +1,5 @@
 """Candidate lists of linked pages, described out of fold: what the ranker learns from."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -5,8 +5,6 @@ pairs learned from links, dictionary.json those of dictionaries, and spaces.npz 
 the links. No file in it is executed or unpickled.
 """
 
-from __future__ import annotations
-
 import io
 import math
 from collections.abc import Callable, Mapping

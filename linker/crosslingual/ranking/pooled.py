@@ -4,8 +4,6 @@ benchmarks/pool_rankers.py writes pooled.json, which holds one ranker with its v
 from training pages of all the languages that the file names, all paired with English.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

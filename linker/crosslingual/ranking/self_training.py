@@ -1,7 +1,5 @@
 """Self-training: `auto` learns words from its own most certain links, if a test on held-out links shows a gain."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Word pairs without a dictionary or links: the word vectors of both collections, mapped onto each other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -4,8 +4,6 @@ The moves are those of Gale & Church (1993) and of Vecalign (Thompson & Koehn, 2
 with some consecutive target passages, or a passage of one page skipped. Passages never cross, and each is in one bead.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

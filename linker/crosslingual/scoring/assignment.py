@@ -4,8 +4,6 @@
 with the order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Checkpoints of a long pass over all pairs, next to the run, from which an interrupted pass resumes."""
 
-from __future__ import annotations
-
 import io
 import time
 import zipfile

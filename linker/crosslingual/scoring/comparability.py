@@ -4,8 +4,6 @@ M(f, e) = [Σ_{w ∈ V(f)∩D_F} σ(w, e) + Σ_{v ∈ V(e)∩D_E} σ(v, f)] / (|
 d contains a translation of w. Both are exact: one sparse product per block and direction.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

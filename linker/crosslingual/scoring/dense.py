@@ -1,7 +1,5 @@
 """Pages as dense vectors: encoded in chunks, mean-pooled, and compared by cosine."""
 
-from __future__ import annotations
-
 import math
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Shared hapax legomena, words that occur once on each of two pages (the LINA.p run of BUCC 2015)."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Names, numbers and years that pages share, after romanisation."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

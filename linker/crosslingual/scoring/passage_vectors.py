@@ -1,7 +1,5 @@
 """Pages as sequences of passages with a vector each, and the cost of aligning two such sequences."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property

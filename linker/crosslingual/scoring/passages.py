@@ -1,7 +1,5 @@
 """Late interaction over translated passages: pages that match only in part still have passages that match."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass

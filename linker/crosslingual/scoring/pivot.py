@@ -1,7 +1,5 @@
 """A pivot language (the LINA.cl run of BUCC 2015): pages of a third language, linked to targets, add support."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

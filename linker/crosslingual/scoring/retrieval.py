@@ -1,7 +1,5 @@
 """Retrieval of candidate pairs: exact passes over all pairs of pages, in which each page keeps its best partners."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

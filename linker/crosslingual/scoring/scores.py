@@ -6,8 +6,6 @@ the translated page, and the likelihood of the source page under the target's tr
 1999). Each function below takes the `Terms` of n source and m target pages and returns a scorer of shape [n, m].
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sparse float32 matrices: products with one thread per core, changed values, and storage in a mapped file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise

@@ -4,8 +4,6 @@ A term on half of all pages contributes to a quarter of all pairs, and a sparse 
 few hundred such columns are cheaper as a dense product; the others have few entries.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Self
 

@@ -4,8 +4,6 @@ Fitted by zero-order collapsed variational updates (Asuncion et al. 2009), the e
 P(z=k) ∝ (n_dk + α)(n_kw + β)/(n_k + Vβ) for all page–word pairs at once; deterministic for a given seed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Self
 

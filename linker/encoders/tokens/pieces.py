@@ -1,7 +1,5 @@
 """Word pieces: any tokenizer.json of the `tokenizers` library."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self

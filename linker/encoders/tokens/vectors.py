@@ -1,7 +1,5 @@
 """Word vectors, read from files or trained on a corpus: a matrix with one row per id of a tokenizer."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

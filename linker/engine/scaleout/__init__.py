@@ -1,7 +1,5 @@
 """Build on many machines with Ray, whose workers encode and, for a server index, also write to the servers."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from indexes.lazy import lazy

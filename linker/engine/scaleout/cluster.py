@@ -1,7 +1,5 @@
 """Start or join Ray, count its workers, load their encoders, and report its errors."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

@@ -4,8 +4,6 @@ Only the caller writes the index, so a build on a cluster commits, resumes and e
 reader that dies is restarted and repeats its unfinished work.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 

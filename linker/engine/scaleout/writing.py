@@ -5,8 +5,6 @@ commits. So it does not matter which worker sends a batch, when, or how often: i
 another takes its batch, and the servers keep each document once, in its first version in the corpora.
 """
 
-from __future__ import annotations
-
 import contextlib
 import secrets
 import socket

@@ -14,8 +14,6 @@ setting of the other nine answers the fold's queries, so no query judges a setti
   hybrid setting beats it: a few judged queries rarely show what the other retriever would find for other queries.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Choose BM25's parameters and field weights on judged queries, one after the other, by the ranking of BM25 alone."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The ways to search that `linker index tune` compares."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Judgements and runs in the formats of other tools: JSON, JSON lines, Parquet, BEIR folders, ir_datasets."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from indexes.lazy import lazy

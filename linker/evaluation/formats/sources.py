@@ -1,7 +1,5 @@
 """Judgements and runs from any source: a path, a mapping, a sequence of triples, a data frame."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path

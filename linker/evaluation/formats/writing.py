@@ -1,7 +1,5 @@
 """Write runs in the formats that other tools read."""
 
-from __future__ import annotations
-
 import io
 import sys
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Split a text file into columns with numpy, one block of lines at a time."""
 
-from __future__ import annotations
-
 import codecs
 import gzip
 import os

@@ -5,8 +5,6 @@ A number of at most 15 digits and a power of ten up to 10^15 are exact doubles, 
 one. A `Words` array has eight characters per uint64, the first in the lowest byte; shifts by 64 bits or more give 0.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -1,7 +1,5 @@
 """A hash table of 64-bit keys in arrays, built and searched a whole column at a time."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -1,7 +1,5 @@
 """Read judgements for tuning or training from several files, in which lines may repeat."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 
 from linker.base.errors import InputError

@@ -1,7 +1,5 @@
 """Runs and judgements from a file, a nested mapping, or a pandas or polars data frame."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol

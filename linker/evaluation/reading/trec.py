@@ -1,7 +1,5 @@
 """Read and write TREC runs and judgements; the error for a malformed file names the line."""
 
-from __future__ import annotations
-
 import gzip
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Reading vectors and links from files for the pair evaluation."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The result of a pair evaluation and its printed form."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import asdict, dataclass
 from typing import Any

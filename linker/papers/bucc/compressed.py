@@ -1,7 +1,5 @@
 """Wikimedia dump files as a stream: plain, or compressed by gzip, bzip2 (also multistream) or xz."""
 
-from __future__ import annotations
-
 import bz2
 import contextlib
 import gzip

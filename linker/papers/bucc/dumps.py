@@ -1,7 +1,5 @@
 """MediaWiki's XML export (pages-articles.xml.bz2) as a stream of pages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

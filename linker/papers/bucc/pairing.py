@@ -1,7 +1,5 @@
 """Which pages in two languages link to each other; a name may be a title, an id or a redirect."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

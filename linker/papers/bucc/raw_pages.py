@@ -1,7 +1,5 @@
 """Raw pages of one language from any format that `linker bucc prepare` reads, with their link targets."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The first sentence of a page, which usually defines its title."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 

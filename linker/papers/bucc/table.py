@@ -1,7 +1,5 @@
 """The shared tasks' tables: ranks over all pages and answered pages (2015), mined links (2017), and differences."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path

@@ -4,8 +4,6 @@ mwparserfromhell tokenises the markup, and one pass over its tokens keeps what a
 tree is not built: that would take four times as long.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Callable, Sequence

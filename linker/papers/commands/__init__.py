@@ -1,7 +1,5 @@
 """The commands of the replications. The command line finds them through the entry points in pyproject.toml."""
 
-from __future__ import annotations
-
 from linker.papers.commands import bucc as _bucc
 from linker.papers.commands import similarity as _similarity
 from linker.papers.commands import similarity_scores as _scores

@@ -1,7 +1,5 @@
 """`linker bucc prepare`, `dictionary`, `evaluate`: the shared task's data, words learned from them, and results."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated

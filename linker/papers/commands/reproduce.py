@@ -1,7 +1,5 @@
 """`linker reproduce`: a paper's tables, recomputed next to its published figures."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Annotated, Literal

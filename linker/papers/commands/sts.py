@@ -1,7 +1,5 @@
 """`linker sts`: train, apply and evaluate sentence-pair scorers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any, Literal
 

@@ -1,7 +1,5 @@
 """Pairs of news articles, graded from 1 (the same story) to 4 (unrelated) as in SemEval-2022 Task 8."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """How many epochs to train the encoder of news similarity: the number that is best on held-out pairs."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Four groups of named entities, and the similarity of two articles in each (Singh et al., 2022)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

@@ -4,8 +4,6 @@ An article's nearest neighbours share its topic; names, places, dates and number
 people judged to be the same are contrasted with the neighbours, not with articles that are plainly different.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

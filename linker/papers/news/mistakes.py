@@ -1,7 +1,5 @@
 """Mistakes of predicted news similarities: the pairs farthest from the human score, and their kinds."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any

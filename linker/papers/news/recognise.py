@@ -1,7 +1,5 @@
 """Named entities by spaCy, with one pipeline per language, cached on disk because recognition is slow."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Shared content of two articles: the entities in both, by group, and the words and numbers in both."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ The presets `paper` and `paper_code` are the system of Singh et al. (SemEval-202
 features.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Settings of a news similarity model, and its presets."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal

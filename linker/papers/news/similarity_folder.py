@@ -1,7 +1,5 @@
 """A news similarity model as a folder: model.safetensors, config.json, encoder/ if it was tuned, and a model card."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import Any

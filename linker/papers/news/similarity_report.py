@@ -1,7 +1,5 @@
 """Files of predicted news similarities, and their agreement with people: Pearson per language pair, Williams tests."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

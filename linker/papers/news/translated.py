@@ -1,7 +1,5 @@
 """Pairs of articles translated into one language, to compare their entities and words (Singh et al., 2022)."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections import defaultdict
 from collections.abc import Sequence

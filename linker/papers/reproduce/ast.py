@@ -4,8 +4,6 @@ All models train with the settings of the built-in configuration `ast-paper`; on
 in two further rows, the treatment of the word vectors.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from functools import partial

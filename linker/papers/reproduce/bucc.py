@@ -5,8 +5,6 @@ qrels/LANG.{train,test}.txt, as `linker bucc prepare` writes them; otherwise har
 qrels; and dictionaries/LANG-en.tsv.gz next to either.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -4,8 +4,6 @@ Reads the tasks' own files, STS.input.MSRpar.txt and STS.gs.MSRpar.txt in folder
 "test", and STS.input.track1.ar-ar.txt with its STS.gs file; if they are missing, sts/msrpar-train.jsonl.gz etc.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The harness of the four papers: systems × seeds on a data set give cells, stored in a folder, which fill tables."""
 
-from __future__ import annotations
-
 import math
 import re
 import statistics

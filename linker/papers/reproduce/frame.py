@@ -3,8 +3,6 @@
 A table is a dictionary that JSON can hold; docs/published.md and `linker reproduce` show the same tables.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 import tomllib

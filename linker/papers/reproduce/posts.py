@@ -1,7 +1,5 @@
 """Posts linked to articles, as files for training: the AST author's lines, or an unchanged retrieval set."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256

@@ -4,8 +4,6 @@ Reads the task's own tables and the articles that its downloader stores (NN/ID.j
 test.jsonl, there or in a folder news-similarity.
 """
 
-from __future__ import annotations
-
 import csv
 import shutil
 from collections.abc import Callable, Iterator, Sequence

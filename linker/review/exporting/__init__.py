@@ -1,7 +1,5 @@
 """Write judgements to spreadsheets, JSON lines, TREC files and RIS; the file's suffix determines the format."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from indexes.lazy import lazy

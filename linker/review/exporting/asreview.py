@@ -1,7 +1,5 @@
 """Write a review for ASReview: every document, read or not, with labels, times and notes as ASReview writes them."""
 
-from __future__ import annotations
-
 import contextlib
 import sqlite3
 import tempfile

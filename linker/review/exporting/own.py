@@ -1,7 +1,5 @@
 """Write the user's own spreadsheet again, with its columns unchanged and its rows' judgements in additional ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

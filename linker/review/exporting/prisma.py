@@ -4,8 +4,6 @@ Page et al., 2021, "The PRISMA 2020 statement", figure 1. Documents that nobody 
 are "records marked as ineligible by automation tools".
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """RIS, the format of reference managers: a record per judgement, which Zotero, EndNote and ASReview read."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Judgements with their seeds and documents, as records or as the rows of a table, and texts as table cells."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

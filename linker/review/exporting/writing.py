@@ -1,7 +1,5 @@
 """Export a ledger's contents, streamed and atomically: either the new file is complete or the old one stays."""
 
-from __future__ import annotations
-
 import csv
 import io
 import itertools

@@ -1,7 +1,5 @@
 """Import judgements into a ledger from spreadsheets, JSON lines, TREC qrels and RIS."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from indexes.lazy import lazy

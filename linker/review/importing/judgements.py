@@ -1,7 +1,5 @@
 """Add the judgements in a file to a ledger; other records go to a quarantine file, with line and reason."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import math

@@ -1,7 +1,5 @@
 """Read the records in a file of judgements: the values of each by field name, or the reason why it is invalid."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The order that learns from judgements: a linear model over the whole index, retrained during reading."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from indexes.lazy import lazy

@@ -6,8 +6,6 @@ al., 2010). The rate and the sigmoid are fitted together with the probabilities:
 makes the others less certain, and looks that uphold verdicts shorten the list until it is empty.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

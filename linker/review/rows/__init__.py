@@ -1,7 +1,5 @@
 """Match each row (seed) with a document: its candidates and state, links accepted unread, and the table of results."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from indexes.lazy import lazy

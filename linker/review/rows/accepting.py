@@ -6,8 +6,6 @@ this precision may contain by chance. Otherwise, people check rows drawn at rand
 is Clopper and Pearson's for the other rows; the i-th check may err with probability α/2^i, so checks can be repeated.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The candidates of all rows, found by a job and stored in a file, so that nothing is computed twice."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The state of each row (matched, without a match, open), its judgements and candidates, and a table of decisions."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

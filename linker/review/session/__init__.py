@@ -1,7 +1,5 @@
 """A review as the command line and the page use it: `Review(engine, ledger)`, and the reading loop."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from indexes.lazy import lazy

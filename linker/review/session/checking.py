@@ -1,7 +1,5 @@
 """Checks before a judgement is stored: each error says what is wrong and what to do."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

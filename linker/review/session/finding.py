@@ -1,7 +1,5 @@
 """Read the documents of a review one after another, until enough were found or the reviewer stops."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """The method note and the progress of a review at its current stage."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any

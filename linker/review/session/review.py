@@ -1,7 +1,5 @@
 """A review: its next document, its judgements and its progress. All persistent state is in the ledger."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Judgements made together and undone together: on a document and its copies, or links accepted in bulk."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

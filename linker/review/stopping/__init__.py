@@ -1,7 +1,5 @@
 """When to stop reading: stopping rules, the audit of unread documents, the cost of certainty, and the method note."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from indexes.lazy import lazy

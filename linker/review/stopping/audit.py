@@ -1,7 +1,5 @@
 """The audit, which reads random unread documents one after another, and the certificates from all random reads."""
 
-from __future__ import annotations
-
 import math
 
 from linker.review.interface import AUDITED, RANDOM, Read

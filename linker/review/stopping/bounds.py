@@ -4,8 +4,6 @@ Symbols: M documents, K of them relevant, n drawn, x of those relevant; r found 
 allowed error. Everything uses logarithms of the gamma function, so that a million documents do not overflow.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from fractions import Fraction

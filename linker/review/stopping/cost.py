@@ -1,7 +1,5 @@
 """The cost of certainty: how many random documents have to be read to certify a recall, computed beforehand."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass

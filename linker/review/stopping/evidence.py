@@ -1,7 +1,5 @@
 """Combine a review's random reads into evidence on the number of relevant documents, which is valid at any time."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

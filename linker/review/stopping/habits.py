@@ -1,7 +1,5 @@
 """Stopping rules that claim nothing: a run of irrelevant documents, a number found, a number read."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Stopping rules by name, from the settings of a review."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The base class of all stopping rules: options, the counts of a review, and the state of a rule."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The stopping rules; `linker.review.stopping.make` creates them by name."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """The sentence that a journalist may use in an article's method note, and the claims that it does not support."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

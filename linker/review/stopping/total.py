@@ -11,8 +11,6 @@ The interval leaves out a hundredth of the reviews below and nine above: its low
 in any case, so more below would not make it much shorter.
 """
 
-from __future__ import annotations
-
 import math
 
 from linker.review.interface import Read, TotalEstimate

@@ -1,7 +1,5 @@
 """Match posts against standing seed texts as they arrive: each post is a query to an index of the seeds."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from indexes.lazy import lazy

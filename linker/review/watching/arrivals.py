@@ -1,7 +1,5 @@
 """Read posts as they arrive, from a pipe or from a growing file: JSON lines, in small batches."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence

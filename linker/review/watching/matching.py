@@ -1,7 +1,5 @@
 """Match a batch of posts against an index of seeds, and keep the matches above a threshold."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Find the file that a position is in, and the files after it, under the names to which a logger rotated them."""
 
-from __future__ import annotations
-
 import os
 import re
 import stat

@@ -12,8 +12,6 @@ document's last candidate: if the candidate lists end with improbable pairs, two
 each other almost certainly belong apart; if they end with probable ones, the lists were too short to tell.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

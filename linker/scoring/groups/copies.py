@@ -1,7 +1,5 @@
 """Near copies: texts with equal or nearly equal words (retweets, agency texts, second editions)."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The dates of documents, as days since year 1."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import date
 

@@ -1,7 +1,5 @@
 """Groups that keep their numbers as a corpus grows, and their changes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

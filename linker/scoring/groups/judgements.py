@@ -1,7 +1,5 @@
 """Judged pairs of documents, from which P(same story) is learned and on which a promised precision is tested."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

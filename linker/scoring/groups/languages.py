@@ -5,8 +5,6 @@ with the cosines of third documents in the same language, a margin as in Artetxe
 corpus mining with multilingual sentence embeddings" (2019).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Stores results of a grouping for the next one: findings, languages, the words of groups, and members' passages."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Reading graded pairs of sentences from files."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Append-only files of JSON lines that store the results of slow work, so that a killed run can continue."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path

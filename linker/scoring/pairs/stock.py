@@ -1,7 +1,5 @@
 """A CrossEncoder of sentence-transformers as a reranker: it scores a query with the best passages of a document."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

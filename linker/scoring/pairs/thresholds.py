@@ -1,7 +1,5 @@
 """The quality of thresholds on a score, measured on judged pairs: pairs accepted, the share right, pairs missed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any

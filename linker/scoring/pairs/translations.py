@@ -1,7 +1,5 @@
 """Translators by language, and translations cached in a file, because translation is slow."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

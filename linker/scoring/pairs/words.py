@@ -1,7 +1,5 @@
 """Words of texts in any script: Chinese and Japanese, which are written without spaces, are split by characters."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Adds P(link) to the answers of an index, with warnings if it may not be reliable."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """Cutoffs for an answer: by P(link), by a promised precision, or by raw score."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@ links, each kind of competition is tried on held-out links, and chosen if it is 
 competition: prices that rise with the number of texts that want a document, or trees that learn from this demand.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 

@@ -4,8 +4,6 @@ Kolmogorov and Smirnov's two-sample test of each feature of the queries' first h
 batch of queries of the same kind raises a false alarm with probability at most FALSE_ALARMS.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The features of a query with one of its documents: ten numbers from the scores of both retrievers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A calibration as a folder with one file, calibration.json. Every value read is checked; no code is executed."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import Any

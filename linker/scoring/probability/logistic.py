@@ -1,7 +1,5 @@
 """Logistic regression with a ridge, by L-BFGS: about ten inputs, and one example per judged link."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

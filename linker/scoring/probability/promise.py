@@ -5,8 +5,6 @@ above it is at most the promised one"), tested by an exact binomial tail on link
 along fixed sequences, and each sequence ends at its first failed test, so that no error is spent twice.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ come from P(link) of each text alone, not from any known link, so that known tex
 features.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

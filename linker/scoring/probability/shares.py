@@ -10,8 +10,6 @@ share is ½. Thus a single case keeps the expected share, and each further case 
 a polynomial in the share, for which Gauss-Jacobi quadrature is exact if the cases are fewer than twice its nodes.
 """
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

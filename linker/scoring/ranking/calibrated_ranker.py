@@ -1,7 +1,5 @@
 """A linear ranker with the model that turns its scores into probabilities, and both as JSON values."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -7,8 +7,6 @@ relevant documents hidden, since few judged queries show what absence looks like
 of queries with a match: that of the judged queries or, for a batch of many queries, their own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A ranker as a folder: model.txt (its trees, LightGBM's text format), config.json (the rest) and a model card."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Features of a candidate relative to its query's candidates: its distance to the best, its rank, the margin."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Learn a ranker from an index and judged queries."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np

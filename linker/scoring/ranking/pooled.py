@@ -4,8 +4,6 @@ It was trained on several collections, and blends its trees with BM25, because t
 kind of collection.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence

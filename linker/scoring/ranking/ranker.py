@@ -1,7 +1,5 @@
 """The learned ranker: orders the candidates of a query, and estimates how likely each of them is the link."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

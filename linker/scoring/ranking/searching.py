@@ -1,7 +1,5 @@
 """Searching with a learned ranker: it orders its candidates; the first stage's hits follow if more are needed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

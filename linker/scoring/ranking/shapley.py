@@ -11,8 +11,6 @@ since ∫ tˢ (1 − t)ᵈ⁻¹⁻ˢ dt is the weight of a coalition of s among 
 which the Gauss–Legendre rule of enough nodes is exact.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The application of the API: one router per resource behind one guard."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -6,8 +6,6 @@ arrived, but no longer than a window, since the same callers often search again 
 or by another owner, run in parallel.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import dataclasses

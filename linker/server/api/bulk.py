@@ -1,7 +1,5 @@
 """Add documents from a stream of JSON lines in bounded memory; unusable lines are reported."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field

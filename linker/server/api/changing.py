@@ -1,7 +1,5 @@
 """Change single documents; waiting changes are made together, in one commit."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import contextvars

@@ -3,8 +3,6 @@
 A thread would not do: parsing 16 MiB of JSON holds the global interpreter lock for seconds, which blocks all requests.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import importlib

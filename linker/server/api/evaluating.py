@@ -1,7 +1,5 @@
 """Evaluate runs: small requests in the server, others in a separate process, which ends with the request."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import sys

@@ -3,8 +3,6 @@
 Problem details (RFC 9457) have the text that the command line prints.
 """
 
-from __future__ import annotations
-
 import http
 import re
 import secrets

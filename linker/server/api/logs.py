@@ -1,7 +1,5 @@
 """The service's log: a line per request, as text or JSON, never containing a text, a document id or a secret."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import logging.handlers

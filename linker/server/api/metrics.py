@@ -1,7 +1,5 @@
 """Metrics for Prometheus: of this process, or of all workers if PROMETHEUS_MULTIPROC_DIR names a folder."""
 
-from __future__ import annotations
-
 import functools
 import math
 import os

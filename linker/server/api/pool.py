@@ -1,7 +1,5 @@
 """Threads for work that would block the event loop, shared fairly among the owners of requests."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import functools

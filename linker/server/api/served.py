@@ -1,7 +1,5 @@
 """The open indexes: searches run in bounded thread pools, and changes to an index run one after another."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import functools

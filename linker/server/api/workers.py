@@ -4,8 +4,6 @@ uvicorn's own supervisor does not fit: it restarts its workers on SIGHUP, kills 
 application to hand it over, and leaves its workers behind when it is killed itself.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """`linker mcp`: indexes as tools for a language model."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

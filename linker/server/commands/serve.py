@@ -1,7 +1,5 @@
 """`linker serve`: the review workbench in a browser."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 

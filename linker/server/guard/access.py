@@ -1,7 +1,5 @@
 """Access control for the page and the API: tokens, request rates, and sessions that can be ended."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import hmac

@@ -3,8 +3,6 @@
 The host and the origin are checked before the body is read; the body must then arrive in time.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ipaddress
 import time

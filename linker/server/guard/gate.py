@@ -1,7 +1,5 @@
 """The outermost layer of the page and the API: refuses inadmissible requests and adds headers to responses."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Protocol

@@ -4,8 +4,6 @@ uvicorn itself waits forever for the first request, accepts connections until th
 at shutdown closes keep-alive connections despite requests in flight.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import resource

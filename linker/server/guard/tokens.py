@@ -5,8 +5,6 @@ Each line is `TOKEN`, `TOKEN SCOPES` or `TOKEN SCOPES NAME`. SCOPES are joined b
 instead of the token. A # at the beginning of a line is a comment.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import os

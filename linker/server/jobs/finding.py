@@ -1,7 +1,5 @@
 """The job `find`: list the documents to read for seeds, best first, given the judgements so far; nothing is stored."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The job `group`: group the documents of an index, or texts in the request, by story."""
 
-from __future__ import annotations
-
 import dataclasses
 import tempfile
 from collections.abc import Collection, Mapping

@@ -1,7 +1,5 @@
 """The job `index`: build a review's index and seeds from uploaded files, completely or not at all."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """A job: one task in a child process, which reports its progress line by line and ends when its parent does."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import subprocess

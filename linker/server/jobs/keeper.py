@@ -3,8 +3,6 @@
 The state is in a folder that the workers share and that is deleted when the server ends: no job survives a restart.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

@@ -1,7 +1,5 @@
 """A map of an index: its documents as points in the plane, similar ones near each other (t-SNE)."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re

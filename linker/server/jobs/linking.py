@@ -1,7 +1,5 @@
 """The job `link`: link the texts of two collections; each is an index, or texts in the request."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The job `match`: find the candidates of every row of a review, decided together as in `linker link`, for a file."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The file of a map: its documents and their coordinates."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -3,8 +3,6 @@
 Not a command for users: `python -m linker.server.jobs.worker TASK`.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

@@ -1,7 +1,5 @@
 """The MCP server: five tools, each with typed arguments and results, and errors that say what to do."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Signing in with the token, the reviewer's name, and the language of the page."""
 
-from __future__ import annotations
-
 import secrets
 
 from fastapi import APIRouter, Request

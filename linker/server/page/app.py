@@ -1,7 +1,5 @@
 """The application: one router per page behind one guard, and errors as pages, in the reader's language."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """The Compare page: the agreement of two reviewers, the effect of a score threshold, and the measures of runs."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections.abc import Sequence

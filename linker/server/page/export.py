@@ -1,7 +1,5 @@
 """Export: all judgements as a file, the user's own tables with results, and the sentence for the methods section."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Collection
 from pathlib import Path

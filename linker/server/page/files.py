@@ -1,7 +1,5 @@
 """Uploads: copies for the length of a request; files in the set-up form, with their formats, columns and trials."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import re

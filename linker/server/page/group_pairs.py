@@ -1,7 +1,5 @@
 """The pairs that certify the precision of groups or estimate their recall: drawn at random, judged one by one."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Request

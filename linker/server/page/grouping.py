@@ -1,7 +1,5 @@
 """The content of the group pages: the current groups, sorted or on a timeline, and the samples of pairs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date

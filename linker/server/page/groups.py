@@ -1,7 +1,5 @@
 """The groups of a review's documents: a list and a timeline, single groups, and people's changes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path

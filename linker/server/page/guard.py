@@ -1,7 +1,5 @@
 """The guard between network and page: sign-in, protection against forged requests, response headers."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 

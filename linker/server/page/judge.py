@@ -1,7 +1,5 @@
 """The Judge page: one document in full next to its seed, a key for each verdict, and the last verdict."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """A judging page's content: a document, its near duplicates, and the seeds that it may be judged for."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

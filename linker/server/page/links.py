@@ -1,7 +1,5 @@
 """The Links page: judge the pairs of a `linker link` run one after another."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """The map of a review's documents: computed by a job, drawn by the browser."""
 
-from __future__ import annotations
-
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 

@@ -1,7 +1,5 @@
 """The content of the page of rows: the filtered list, one row with its candidates, and the links to accept."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass

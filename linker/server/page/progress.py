@@ -1,7 +1,5 @@
 """Progress: documents read and found, the stopping rule's advice, the audit; Stop: the choices once the rule is met."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterable, Sequence

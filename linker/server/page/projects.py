@@ -1,7 +1,5 @@
 """Reviews in the list of reviews, and one review's own page: its next step, more files, its deletion."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Error messages in the reader's words and without paths; the errors themselves are for logs and programs."""
 
-from __future__ import annotations
-
 from indexes.errors import Reason
 from linker.base.printable import without_credentials
 from linker.review.language import ReaderLanguage

@@ -1,7 +1,5 @@
 """Renders a template and its values as a page, in the reader's language; every value is escaped."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 from collections.abc import Mapping

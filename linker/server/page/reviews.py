@@ -1,7 +1,5 @@
 """Dependencies of the page's routes: the review that the path names and its reader, or the error if there is none."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from fastapi import Depends, Form, Request

@@ -1,7 +1,5 @@
 """The Judge page of a review of rows: the list of rows, and one open row with its candidates, best first."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 

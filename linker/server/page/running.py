@@ -1,7 +1,5 @@
 """The jobs of the page: one of each kind per review, started at once and without a time limit."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence

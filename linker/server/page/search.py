@@ -1,7 +1,5 @@
 """The Search page: hits outside the queue, filtered by field, to be judged at once or added as seeds."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass

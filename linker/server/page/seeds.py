@@ -1,7 +1,5 @@
 """The Seeds page: the texts to find links for, chosen from the documents, pasted or uploaded."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Annotated
 

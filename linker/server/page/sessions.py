@@ -3,8 +3,6 @@
 The server stores only ended sessions (see access.py), so a restart signs nobody out and loses no form.
 """
 
-from __future__ import annotations
-
 import secrets
 from dataclasses import dataclass
 from urllib.parse import quote, unquote

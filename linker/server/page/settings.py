@@ -1,7 +1,5 @@
 """Settings: a review's job, its target, and who judges."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Request

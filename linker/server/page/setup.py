@@ -1,7 +1,5 @@
 """From uploaded files to an index: the roles of the columns, then a job with its progress."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The start page: the two jobs to choose from, the folder's reviews, and new reviews from files or the sample."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 

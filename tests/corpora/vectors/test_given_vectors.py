@@ -9,17 +9,16 @@ import faiss
 import hnswlib
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
 
 from indexes.collection import Collection
 from indexes.errors import BackendUnavailableError, IndexesError
 from indexes.interface import Document
 from linker import BuildOptions, Engine, build
 from linker.base.errors import InputError
-from linker.cli import app
 from linker.corpora.vectors import export_vectors, read_matrix, read_vectors
 from linker.papers.all_pairs import input as all_pairs
 from tests.fuzz.vectors import indexes
+from tests.helpers import linker
 
 N, DIM = 300, 12
 IDS = [f"d{i}" for i in range(N)]
@@ -28,15 +27,9 @@ QUERIES = np.random.default_rng(6).normal(size=(4, DIM)).astype(np.float32)
 ORDER = np.random.default_rng(7).permutation(N)
 
 
-def invoke(*args: object, status: int = 0) -> Result:
-    result = CliRunner().invoke(app, [str(a) for a in args], catch_exceptions=status == 1)
-    assert result.exit_code == status, result.output
-    return result
-
-
-def refused(*args: object) -> str:
+def refused(*args: str | Path) -> str:
     """Return the text of the error with which a command ends."""
-    return str(invoke(*args, status=1).exception)
+    return linker(*args, check=1).stderr
 
 
 def oracle(vectors: Any, queries: Any, k: int) -> list[list[str]]:
@@ -191,10 +184,10 @@ def test_round_trips(folder: Path) -> None:
     engine = built(folder)
     engine.delete(IDS[:10])
     report = json.loads(
-        invoke("index", "export", folder / "index", "--npy", folder / "o.npy", "--json").stdout
+        linker("index", "export", folder / "index", "--npy", folder / "o.npy", "--json").stdout
     )
     assert report["vectors"] == N - 10
-    invoke("index", "export", folder / "index", "--faiss", folder / "o.faiss", "--hnswlib", folder / "o.bin")
+    linker("index", "export", folder / "index", "--faiss", folder / "o.faiss", "--hnswlib", folder / "o.bin")
     ids = (folder / "o.npy.ids.txt").read_text().split()
     assert (
         ids
@@ -249,7 +242,7 @@ def test_documents_are_added_with_their_vectors(folder: Path) -> None:
         "index", "add", folder / "index", folder / "more.jsonl"
     )
     given = ("--vectors-file", folder / "more.npy", "--ids", folder / "more.txt")
-    invoke("index", "add", folder / "index", folder / "more.jsonl", *given)
+    linker("index", "add", folder / "index", folder / "more.jsonl", *given)
     assert engine.search(vectors=-new, k=1).hits[0].ids == ("m1",)
     np.save(folder / "more.npy", np.ones((1, 3)))
     assert "needs 12" in refused("index", "add", folder / "index", folder / "more.jsonl", *given, "--replace")
@@ -308,12 +301,14 @@ def test_files_that_are_no_vectors(folder: Path) -> None:
 
 def test_search_writes_a_run_for_query_vectors(folder: Path) -> None:
     built(folder)
-    run = invoke("search", folder / "index", "--query-vectors", folder / "q.npy", "-k", 3).stdout.splitlines()
+    run = linker(
+        "search", folder / "index", "--query-vectors", folder / "q.npy", "-k", "3"
+    ).stdout.splitlines()
     assert [line.split()[2] for line in run[:3]] == oracle(VECTORS, QUERIES, 3)[0] and run[3].startswith(
         "1 Q0"
     )
     (folder / "qids.txt").write_text("a\nb\nc\nd")
-    named = invoke(
+    named = linker(
         "search", folder / "index", "--query-vectors", folder / "q.npy", "--query-ids", folder / "qids.txt",
         "--format", "ranx",
     )  # fmt: skip
@@ -326,16 +321,16 @@ def test_search_writes_a_run_for_query_vectors(folder: Path) -> None:
     (folder / "q.jsonl").write_text('{"id": "t", "text": "word7"}')
     np.save(folder / "one.npy", VECTORS[7])
     both = ("--queries", folder / "q.jsonl", "--query-vectors", folder / "one.npy")
-    assert invoke("search", folder / "index", *both).stdout.split()[2] == "d7"
-    invoke("search", folder / "index", "--query-ids", folder / "qids.txt", "x", status=2)
-    assert "computed elsewhere" in invoke("index", "info", folder / "index").stdout
+    assert linker("search", folder / "index", *both).stdout.split()[2] == "d7"
+    linker("search", folder / "index", "--query-ids", folder / "qids.txt", "x", check=2)
+    assert "computed elsewhere" in linker("index", "info", folder / "index").stdout
 
 
 def test_an_index_without_vectors_has_none_to_export(folder: Path) -> None:
     build([folder / "c.jsonl"], folder / "plain", BuildOptions())
     with pytest.raises(IndexesError, match="no vectors to export"):
         export_vectors(Collection.open(folder / "plain"), folder / "o.npy", "npy")
-    invoke("index", "export", folder / "plain", status=2)
+    linker("index", "export", folder / "plain", check=2)
 
 
 @pytest.mark.parametrize(("row", "number"), [(0, 1), (0, -1), (3, 40)])

@@ -20,8 +20,8 @@ from linker.engine import building
 from linker.engine.engine import Engine
 from linker.engine.lexicons import QueryLexicon, Translated, translate_queries
 from tests.crosslingual.synthetic import Twin, twin, word
-from tests.helpers import HashEncoder
 from tests.helpers import linker as command
+from tests.helpers import make_engine
 
 TWIN = twin(60, 10, vocabulary=60, length=25)
 
@@ -123,16 +123,13 @@ def test_the_language_of_most_of_the_words_is_taken_and_both_are_searched_where_
     assert translate_queries(texts, []) == (texts, ())
 
 
-def test_the_encoder_reads_what_finds_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_encoder_reads_what_finds_more(tmp_path: Path) -> None:
     """A bag-of-words vector knows only the index's words, so it is given the translation."""
     sides = [
         Side((tmp_path / name,), {i: Document(i, t) for i, t in zip(of.ids, of.texts, strict=True)}, code)
         for name, of, code in (("fr", TWIN.source, "fr"), ("index", TWIN.target, "en"))
     ]
-    monkeypatch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())
-    building.create(tmp_path / "index", encoder="hash")
-    with Engine(tmp_path / "index", encoder=HashEncoder()) as engine:
-        engine.add(sides[1].documents.values())
+    with make_engine(tmp_path / "index", sides[1].documents.values()) as engine:
         lexicon = query_lexicon(sides[0], replace(sides[1], engine=engine), [*TWIN.gold().items()])
         assert not lexicon.reads
         asked = ask((3, 5, 8), "source")

@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +10,13 @@ import numpy as np
 import pytest
 
 from linker.cli.commands import linking as commands
-from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking import folds
-from tests.crosslingual.synthetic import Twin, twin
+from tests.crosslingual.synthetic import Twin, twin, write_pages
 from tests.helpers import linker
 
 KNOWN = 60
 COPY = "s89"  # a page of words on no other page, so it has no counterpart
 SURE = 0.5
-
-
-def write(path: Path, pages: Pages, other: Mapping[str, str]) -> None:
-    records = [{"_id": i, "text": other.get(i, t)} for i, t in zip(pages.ids, pages.texts, strict=True)]
-    path.write_text("".join(json.dumps(r) + "\n" for r in records), encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +28,8 @@ def corpus() -> Twin:
 def folder(tmp_path_factory: pytest.TempPathFactory, corpus: Twin) -> Path:
     """Pages, a dictionary, and the gold links in two parts; `auto` has linked them."""
     folder = tmp_path_factory.mktemp("auto")
-    write(folder / "ours.jsonl", corpus.source, {COPY: "quite other words than anywhere else"})
-    write(folder / "theirs.jsonl", corpus.target, {})
+    write_pages(folder / "ours.jsonl", corpus.source, other={COPY: "quite other words than anywhere else"})
+    write_pages(folder / "theirs.jsonl", corpus.target)
     gold = [f"{s} 0 {t} 1\n" for s, t in corpus.gold().items() if s != COPY]
     (folder / "train.txt").write_text("".join(gold[:KNOWN]), encoding="utf-8")
     (folder / "test.txt").write_text("".join(gold[KNOWN:]), encoding="utf-8")

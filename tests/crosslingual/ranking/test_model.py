@@ -19,7 +19,7 @@ from linker.crosslingual.ranking.model import ARRAYS, DICTIONARY, WORDS, LinkMod
 from linker.crosslingual.scoring.comparability import idf
 from linker.crosslingual.task import LinkingResult, Task
 from linker.encoders.model_folder import CONFIG
-from tests.crosslingual.synthetic import Twin, twin
+from tests.crosslingual.synthetic import Twin, twin, write_pages
 from tests.helpers import linker
 
 pytestmark = pytest.mark.usefixtures("divided_once")
@@ -237,15 +237,10 @@ def test_targets_of_pages_that_are_elsewhere_are_taken(corpus: Twin) -> None:
     assert known.has(corpus.links[2:4], corpus.source, corpus.target).tolist() == [True, False]
 
 
-def write(path: Path, pages: Pages) -> None:
-    records = [{"_id": i, "text": t} for i, t in zip(pages.ids, pages.texts, strict=True)]
-    path.write_text("".join(json.dumps(r) + "\n" for r in records), encoding="utf-8")
-
-
 def test_the_command_saves_and_uses_a_model(corpus: Twin, tmp_path: Path) -> None:
-    write(tmp_path / "old.jsonl", only(corpus.source, range(60)))
-    write(tmp_path / "new.jsonl", only(corpus.source, range(60, 110)))
-    write(tmp_path / "theirs.jsonl", corpus.target)
+    write_pages(tmp_path / "old.jsonl", corpus.source, range(60))
+    write_pages(tmp_path / "new.jsonl", corpus.source, range(60, 110))
+    write_pages(tmp_path / "theirs.jsonl", corpus.target)
     gold = corpus.gold()
     (tmp_path / "train").write_text("".join(f"s{i} 0 {gold[f's{i}']} 1\n" for i in range(50)))
     model, theirs = tmp_path / "model", tmp_path / "theirs.jsonl"

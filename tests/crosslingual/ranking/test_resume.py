@@ -1,6 +1,5 @@
 """`auto` and `cascade` resume after a kill and write the same run, byte for byte."""
 
-import json
 import os
 import signal
 import subprocess
@@ -14,7 +13,7 @@ import pytest
 from indexes.dtypes import AnyArray
 from linker.base.errors import InputError
 from linker.crosslingual.scoring.stages import OWNER, Stages, digest
-from tests.crosslingual.synthetic import twin
+from tests.crosslingual.synthetic import twin, write_pages
 from tests.helpers import linker
 
 pytestmark = pytest.mark.usefixtures("divided_once")
@@ -28,8 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("resume")
     corpus = twin(pages=80)
     for name, pages in (("ours", corpus.source), ("theirs", corpus.target)):
-        lines = (json.dumps({"_id": i, "text": t}) for i, t in zip(pages.ids, pages.texts, strict=True))
-        (folder / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+        write_pages(folder / f"{name}.jsonl", pages)
     gold = [f"{s} 0 {t} 1\n" for s, t in list(corpus.gold().items())[:KNOWN]]
     (folder / "train.txt").write_text("".join(gold), encoding="utf-8")
     return folder

@@ -1,5 +1,6 @@
 """The circuit breaker, in front of a backend that the test makes fail, hang and respond."""
 
+import contextlib
 import gc
 import threading
 import time
@@ -163,11 +164,9 @@ def test_a_callers_mistake_is_no_failure(bench: Bench) -> None:
     assert not bench.open()
 
 
-def test_one_thread_tries_while_the_others_are_told_at_once(bench: Bench) -> None:
-    bench.fail()
-    bench.ask(), bench.ask()
-    bench.side.error = None
-    bench.until_trial()
+@contextlib.contextmanager
+def hanging(bench: Bench) -> Iterator[None]:
+    """Let a search hang, in another thread, until the block ends; then it is answered."""
     entered, leave = threading.Event(), threading.Event()
 
     def slow(queries: Any, k: int, where: Filter | None = None) -> tuple[RowArray, ScoreArray]:
@@ -175,38 +174,37 @@ def test_one_thread_tries_while_the_others_are_told_at_once(bench: Bench) -> Non
         assert leave.wait(SECONDS)
         return ANSWER
 
-    bench.side.search_rows = slow  # type: ignore[method-assign]  # the trial hangs until the test lets it go
+    bench.side.search_rows = slow  # type: ignore[method-assign]
     with ThreadPoolExecutor(1) as pool:
-        trial = pool.submit(bench.breaker.search_rows, ["q"], 1)
+        search = pool.submit(bench.breaker.search_rows, ["q"], 1)
         assert entered.wait(SECONDS)
+        try:
+            yield
+        finally:
+            leave.set()
+        assert search.result() is ANSWER
+
+
+def test_one_thread_tries_while_the_others_are_told_at_once(bench: Bench) -> None:
+    bench.fail()
+    bench.ask(), bench.ask()
+    bench.side.error = None
+    bench.until_trial()
+    with hanging(bench):
         with pytest.raises(BackendUnavailableError, match="no further requests"):
             bench.breaker.search_rows(["q"], 1)
         assert not pingers()  # no ping is needed while the trial runs
-        leave.set()
-        assert trial.result() is ANSWER
     assert not bench.open()
 
 
 def test_the_thread_ends_when_a_late_answer_closes_the_circuit(bench: Bench) -> None:
     bench.fail()
     bench.ask()
-    entered, leave = threading.Event(), threading.Event()
     quick = bench.side.search_rows
-
-    def late(queries: Any, k: int, where: Filter | None = None) -> tuple[RowArray, ScoreArray]:
-        entered.set()
-        assert leave.wait(SECONDS)
-        return ANSWER
-
-    bench.side.search_rows = late  # type: ignore[method-assign]  # begun before the circuit opened
-    with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(bench.breaker.search_rows, ["q"], 1)
-        assert entered.wait(SECONDS)
-        bench.side.search_rows = quick  # type: ignore[method-assign]
+    with hanging(bench):  # a search that began before the circuit opened
+        bench.side.search_rows = quick  # type: ignore[method-assign]  # the others are answered at once
         bench.ask()
         assert bench.open()
-        leave.set()
-        assert answer.result() is ANSWER
     assert not bench.open()
     bench.side.allowed.release()  # the ping that may be in flight
     join_pingers()

@@ -13,6 +13,7 @@ from indexes.cluster.bulk import Bulk, BulkOutcome, BulkSettings, Operation
 from indexes.interface import BackendUnavailableError, IndexesError
 
 QUICK = BulkSettings(workers=3, patience=20, first_delay=0.001, longest_delay=0.002)
+PUT = Operation(b"a", b"{}")
 
 
 class Server:
@@ -81,10 +82,23 @@ def test_only_the_busy_ones_go_again() -> None:
     bulk.close()
 
 
-def test_what_is_refused_for_good_is_an_error_that_names_the_reason() -> None:
-    bulk = Bulk(lambda lines: [BulkOutcome(400, "mapper_parsing_exception: no number")], QUICK)
-    bulk.put(Operation(b"a", b"{}"))
-    with pytest.raises(IndexesError, match="no number"):
+@pytest.mark.parametrize(
+    ("outcome", "operation", "settings", "error", "match"),
+    [
+        (BulkOutcome(400, "mapper_parsing_exception: no number"), PUT, QUICK, IndexesError, "no number"),
+        (BulkOutcome(404, "index_not_found_exception: no such index"), Operation(b"a"), QUICK, IndexesError,
+         "no such index"),
+        (BulkOutcome(503, "no shard"), PUT, BulkSettings(patience=0.05), BackendUnavailableError,
+         r"1 documents .* 0\.05 s: no shard"),
+    ],
+    ids=["refused for good", "a deletion from an index that is gone", "patience ends"],
+)  # fmt: skip
+def test_a_failure_names_the_reason(
+    outcome: BulkOutcome, operation: Operation, settings: BulkSettings, error: type[Exception], match: str
+) -> None:
+    bulk = Bulk(lambda _: [outcome], settings)
+    bulk.put(operation)
+    with pytest.raises(error, match=match):
         bulk.flush()
     bulk.close()
 
@@ -95,14 +109,6 @@ def test_a_deletion_of_what_is_not_there_is_none() -> None:
     bulk.flush()
     bulk.put(Operation(b"a", b"{}"))  # for a document, this means that the index is gone
     with pytest.raises(IndexesError, match="404"):
-        bulk.flush()
-    bulk.close()
-
-
-def test_patience_ends() -> None:
-    bulk = Bulk(lambda lines: [BulkOutcome(503, "no shard")] * (len(lines) // 2), BulkSettings(patience=0.05))
-    bulk.put(Operation(b"a", b"{}"))
-    with pytest.raises(BackendUnavailableError, match=r"1 documents .* 0\.05 s: no shard"):
         bulk.flush()
     bulk.close()
 
@@ -159,10 +165,3 @@ def test_what_a_dead_copy_did_not_do_is_sent_again(source: bytes | None, status:
     bulk.put(Operation(b"a", source))
     bulk.flush()
     assert not answers and bulk.retried == 1
-
-
-def test_a_deletion_from_an_index_that_is_gone_is_an_error() -> None:
-    bulk = Bulk(lambda _: [BulkOutcome(404, "index_not_found_exception: no such index")], QUICK)
-    bulk.put(Operation(b"a"))
-    with pytest.raises(IndexesError, match="no such index"):
-        bulk.flush()

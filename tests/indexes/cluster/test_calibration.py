@@ -23,7 +23,7 @@ from linker.base.errors import InputError
 from linker.engine import Engine, building
 from linker.scoring.probability import folder
 from linker.scoring.probability.features import DEPTH, Describer
-from tests.helpers import HashEncoder
+from tests.helpers import HashEncoder, write_json_lines
 from tests.helpers import linker as run
 from tests.indexes.cluster.conftest import Make
 from tests.scoring.ranking.synthetic import documents, judged_queries
@@ -98,9 +98,7 @@ def test_commands_use_what_is_stored(make: Make, tmp_path: Path) -> None:
     engine.add(documents())
     queries, judged = judged_queries()
     queries = queries[:FEW]
-    (tmp_path / "queries.jsonl").write_text(
-        "".join(json.dumps({"_id": q.id, "text": q.text}) + "\n" for q in queries)
-    )
+    write_json_lines(tmp_path / "queries.jsonl", ({"_id": q.id, "text": q.text} for q in queries))
     lines = [f"{q} 0 {d} 1\n" for q, docs in judged.items() for d in docs]
     (tmp_path / "qrels").write_text("".join(lines))
     where = str(Address.of(engine.directory))

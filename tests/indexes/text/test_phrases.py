@@ -17,8 +17,8 @@ from indexes.text.bm25 import Bm25Index
 from indexes.text.forward_index import ForwardIndex
 from indexes.text.phrases import PhraseSearch, quoted
 from indexes.text.vocabulary import term_hash
-from linker.engine import Engine, building
-from tests.helpers import HashEncoder, linker
+from linker.engine import Engine
+from tests.helpers import linker, make_engine
 
 DOCUMENTS = [
     Document("policy", "policy on the climate change of the north", metadata={"lang": "en"}),
@@ -48,11 +48,7 @@ def test_quotes(text: str, parts: list[str]) -> None:
 @pytest.fixture(scope="module", params=[True, False], ids=["positions", "texts"])
 def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Engine:
     folder = tmp_path_factory.mktemp("phrases") / "index"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())
-        building.create(folder, encoder="hash", positions=request.param)
-    engine = Engine(folder, encoder=HashEncoder())
-    engine.add(DOCUMENTS[:2])
+    engine = make_engine(folder, DOCUMENTS[:2], positions=request.param)
     engine.add([*DOCUMENTS[2:], Document("removed", "climate change everywhere")])
     engine.delete(["removed"])
     return engine

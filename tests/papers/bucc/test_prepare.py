@@ -14,7 +14,7 @@ from linker.papers.bucc import prepare as bodies
 from linker.papers.bucc.pairing import Linked, pair_pages
 from linker.papers.bucc.prepare import Texts, prepare
 from linker.papers.bucc.raw_pages import RawPages
-from tests.helpers import linker, run_page
+from tests.helpers import linker, run_page, write_json_lines
 
 
 def options(files: dict[str, tuple[Path, Path]]) -> list[str]:
@@ -179,7 +179,7 @@ def test_titles_and_ids_that_are_alike_lose_no_pair_that_can_be_told_apart() -> 
 def test_ambiguous_pairs_are_reported(tmp_path: Path) -> None:
     def write(code: str, pages: list[dict[str, Any]]) -> Path:
         path = tmp_path / f"{code}.jsonl"
-        path.write_text("".join(json.dumps(page) + "\n" for page in pages), encoding="utf-8")
+        write_json_lines(path, pages)
         return path
 
     fr = write(

@@ -13,7 +13,7 @@ from linker.base.errors import InputError
 from linker.scoring.pairs.backbone import empty_backbone, load_backbone
 from linker.scoring.pairs.stock import CrossEncoderScorer, best_passages, is_cross_encoder
 from linker.scoring.reranking import load_reranker
-from tests.helpers import linker, tiny_bert
+from tests.helpers import linker, tiny_bert, write_json_lines
 
 WORDS = ["cat", "dog", "mat"]
 
@@ -152,7 +152,7 @@ def test_several_labels_code_and_damage_are_refused(model: Path, tmp_path: Path)
 
 def test_a_search_is_reordered(model: Path, tmp_path: Path) -> None:
     lines = [{"id": "a", "text": "rain in valencia"}, {"id": "b", "text": "rain and flood of rain"}]
-    (tmp_path / "c.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_json_lines(tmp_path / "c.jsonl", lines)
     linker("index", "build", tmp_path / "c.jsonl", "--out", tmp_path / "index")
     done = linker("search", tmp_path / "index", "rain", "--rerank", model / "saved", "--json")
     answer = json.loads(done.stdout)

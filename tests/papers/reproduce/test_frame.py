@@ -25,7 +25,7 @@ from linker.papers.reproduce.cells import Outcome, Study, System, reproduce
 from linker.papers.reproduce.frame import as_latex, as_markdown, figures_of, published, row, table
 from linker.papers.reproduce.posts import GLOVE, Posts, export
 from linker.training import ready
-from tests.helpers import shared_data
+from tests.helpers import shared_data, write_json_lines
 
 pytest.importorskip("torch")
 
@@ -138,7 +138,7 @@ def test_prepared_pages_are_counted_and_cut_at_the_first_full_stop(tmp_path: Pat
         rows = [
             {"_id": f"{code}{i}", "text": t, "langlinks": {other: f"{other}{i}"}} for i, t in enumerate(texts)
         ]
-        (tmp_path / f"{code}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        write_json_lines(tmp_path / f"{code}.jsonl", rows)
     data = tmp_path / "data"
     prepare(tmp_path / "fr.jsonl", tmp_path / "en.jsonl", data, ("fr", "en"), first_stop=True)
     first = json.loads((data / "en.test.jsonl").read_text().splitlines()[0])["text"]

@@ -20,7 +20,7 @@ from linker.review.watching import Matcher, Output, Position, PostMatch
 from linker.review.watching.matching import Cut
 from linker.scoring.probability import cutting
 from linker.scoring.ranking import pooled
-from tests.helpers import linker, sentence, write_corpus
+from tests.helpers import linker, sentence, write_corpus, write_json_lines
 
 SEEDS = 120
 
@@ -45,7 +45,7 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> Path:
         queries[post["id"]], qrels[post["id"]] = post["text"], {seed["_id"]: 1}
     calibrate(index, queries, qrels)
     posts = [post_about(rng.choice(records), number, rng) for number in range(700)]
-    (folder / "posts.jsonl").write_text("".join(json.dumps(p) + "\n" for p in posts), encoding="utf-8")
+    write_json_lines(folder / "posts.jsonl", posts)
     return index
 
 

@@ -16,7 +16,7 @@ from linker.corpora import Query
 from linker.engine.engine import Engine
 from linker.scoring.probability import folder
 from linker.scoring.probability.calibration import Calibration
-from tests.helpers import WORDS, HashEncoder, linker
+from tests.helpers import WORDS, HashEncoder, linker, write_json_lines
 from tests.scoring.ranking.synthetic import documents
 
 QUERIES = 400
@@ -52,9 +52,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("calibrate")
     make(root / "plain")
     queries, judged = asked()
-    (root / "queries.jsonl").write_text(
-        "".join(json.dumps({"_id": q.id, "text": q.text}) + "\n" for q in queries)
-    )
+    write_json_lines(root / "queries.jsonl", ({"_id": q.id, "text": q.text} for q in queries))
     lines = [f"{q} 0 {d} {int(grade)}\n" for q, docs in judged.items() for d, grade in docs.items()]
     (root / "qrels").write_text("".join(lines))
     shutil.copytree(root / "plain", root / "index")

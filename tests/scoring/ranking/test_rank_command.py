@@ -17,7 +17,7 @@ from linker.engine.engine import Engine
 from linker.scoring.ranking import folder, searching
 from linker.scoring.ranking.candidates import PoolSettings
 from linker.scoring.ranking.training import Training
-from tests.helpers import WORDS, HashEncoder, linker
+from tests.helpers import WORDS, HashEncoder, linker, write_json_lines
 from tests.scoring.ranking.synthetic import COUNT, documents, judged_queries
 
 pytest.importorskip("lightgbm")
@@ -41,9 +41,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("rank")
     make(root / "index")
     asked, judged = judged_queries()
-    (root / "queries.jsonl").write_text(
-        "".join(json.dumps({"_id": q.id, "text": q.text}) + "\n" for q in asked)
-    )
+    write_json_lines(root / "queries.jsonl", ({"_id": q.id, "text": q.text} for q in asked))
     lines = [f"{q} 0 {d} 1\n" for q, docs in judged.items() for d in docs]
     (root / "qrels").write_text("".join(lines))
     (root / "few").write_text("".join(lines[:90]))

@@ -4,7 +4,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
@@ -13,7 +12,7 @@ from linker.engine import Engine, building
 from linker.server.api.app import add_api, service_app
 from linker.server.api.served import Served, Service
 from linker.server.config import Limits, ServeConfig
-from tests.helpers import HashEncoder
+from tests.helpers import HashEncoder, make_engine
 
 BASE = "http://127.0.0.1:8000"
 DOCUMENTS = [
@@ -30,10 +29,7 @@ def make(folder: Path) -> Path:
     Engine(folder / "news").add(DOCUMENTS)
     building.create(folder / "old", encoder="none")
     folder = folder / "vectors"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())
-        building.create(folder / "dense", encoder="hash")
-    Engine(folder / "dense", encoder=HashEncoder()).add(DOCUMENTS)
+    make_engine(folder / "dense", DOCUMENTS)
     return folder.parent
 
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from indexes.hybrid import Answer, Mode
 from indexes.interface import BackendUnavailableError, Document, Hits
-from linker.engine import Engine, building
+from linker.engine import Engine
 from linker.server.api.batching import Batcher
 from linker.server.api.pool import BusyError
-from tests.helpers import WORDS, HashEncoder
+from tests.helpers import WORDS, make_engine
 
 Options = tuple[int, Mode]
 TEXTS = st.lists(st.lists(st.sampled_from(WORDS[:12]), max_size=4).map(" ".join), max_size=3)
@@ -68,13 +68,8 @@ async def asked(batcher: Batcher[str], *searches: Sequence[str]) -> list[asyncio
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
-    directory, encoder = tmp_path_factory.mktemp("batching") / "i", HashEncoder()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(building, "load_encoder", lambda name, **_: encoder)
-        building.create(directory, encoder="hash")
-    engine = Engine(directory, encoder=encoder)
-    engine.add([Document(f"d{n}", " ".join(WORDS[n % 9 : n % 9 + 3])) for n in range(30)])
-    return engine
+    documents = [Document(f"d{n}", " ".join(WORDS[n % 9 : n % 9 + 3])) for n in range(30)]
+    return make_engine(tmp_path_factory.mktemp("batching") / "i", documents)
 
 
 @given(requests=st.lists(REQUEST, max_size=12), most=st.integers(1, 8))

@@ -1,6 +1,5 @@
 """A small review, and a headless browser: pages are fetched, and their forms are filled in and submitted."""
 
-import json
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,6 +15,7 @@ from linker.server.config import ServeConfig
 from linker.server.page.app import create_app
 from linker.server.page.sessions import REVIEWER
 from linker.server.shelf import Opened
+from tests.helpers import write_json_lines
 
 BASE = "http://127.0.0.1:8000"
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{7*7}}${8*8}"
@@ -40,15 +40,20 @@ def records() -> Iterator[dict[str, Any]]:
     yield {"id": "rtl", "text": "غمرت الأمطار الغزيرة شوارع Valencia"}
 
 
+def ledger(folder: Path) -> Ledger:
+    """Open the ledger of the review "floods"."""
+    return Ledger(folder / "floods" / "review.sqlite")
+
+
 def make_review(folder: Path, name: str = "Floods", *, seeds: bool = True) -> str:
     """Make a review in a folder of reviews and return its key."""
     project = Workspace(folder).create(name)
     source = folder / ".documents.jsonl"
-    source.write_text("".join(json.dumps(record) + "\n" for record in records()), encoding="utf-8")
+    write_json_lines(source, records())
     build([source], project.index, BuildOptions())
     if seeds:
-        with Ledger(project.ledger) as ledger:
-            ledger.put_seeds([Seed("s1", f"{FLOODS}, and the river rose", "Floods in Valencia")])
+        with Ledger(project.ledger) as judged:
+            judged.put_seeds([Seed("s1", f"{FLOODS}, and the river rose", "Floods in Valencia")])
     return project.key
 
 

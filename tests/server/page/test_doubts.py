@@ -1,6 +1,5 @@
 """A second look: planted wrong verdicts are listed, kept or changed, and do not reappear."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from linker.review.ledger import Ledger
 from linker.review.project import Workspace
 from linker.review.session import Review
 from linker.review.session.noting import facts_of
+from tests.helpers import write_json_lines
 from tests.server.page.support import client, form, make_review
 
 DOUBTS = "/p/floods/doubts"
@@ -27,7 +27,7 @@ def judged(folder: Path, wrong: set[str] = WRONG) -> None:
     for i in range(30):
         lines.append({"id": f"f{i}", "text": f"Heavy rain flooded the streets, a river rose: house {i * 37}"})
         lines.append({"id": f"v{i}", "text": f"Voters elected a new parliament after debates: seat {i * 41}"})
-    source.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    write_json_lines(source, lines)
     build([source], project.index, BuildOptions())
     with Ledger(project.ledger) as ledger:
         ledger.put_seeds([Seed("s1", "The flooded streets after the rain", "Floods")])

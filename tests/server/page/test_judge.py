@@ -10,13 +10,9 @@ from starlette.testclient import TestClient
 from linker.review.ledger import Ledger
 from linker.server.page.judging import unwrap
 from linker.server.page.rendering import SWAP
-from tests.server.page.support import browser_of, client, form, make_review
+from tests.server.page.support import browser_of, client, form, ledger, make_review
 
 JUDGE = "/p/floods/judge"
-
-
-def ledger(folder: Path) -> Ledger:
-    return Ledger(folder / "floods" / "review.sqlite")
 
 
 def judge(browser: TestClient, verdict: str, page: str = "", **more: Any) -> str:

@@ -13,17 +13,13 @@ from linker.review.project import Workspace
 from linker.server.config import ServeConfig
 from linker.server.page.app import create_app
 from tests.server.page.matches import give_candidates
-from tests.server.page.support import browser_of, client, form
+from tests.server.page.support import browser_of, client, form, ledger
 
 JUDGE, SEARCH, LINKS = "/p/floods/judge", "/p/floods/search", "/p/floods/links"
 SEEDS = [
     Seed("votes", "Voters elected a new parliament", "Elections"),
     Seed("rain", "Heavy rain flooded the streets of Valencia", "Rain"),
 ]
-
-
-def ledger(folder: Path) -> Ledger:
-    return Ledger(folder / "floods" / "review.sqlite")
 
 
 @pytest.fixture

@@ -9,16 +9,12 @@ from starlette.testclient import TestClient
 
 from linker.review.interface import Judgement
 from linker.review.language import language
-from linker.review.ledger import Entry, Ledger
+from linker.review.ledger import Entry
 from linker.server.page.progress import curve, paces, per_hour
-from tests.server.page.support import FLOODS, form
+from tests.server.page.support import FLOODS, form, ledger
 
 SEEDS = "/p/floods/seeds"
 SETTINGS = "/p/floods/settings"
-
-
-def ledger(folder: Path) -> Ledger:
-    return Ledger(folder / "floods" / "review.sqlite")
 
 
 def test_a_document_becomes_a_seed_and_leaves_the_queue(folder: Path, browser: TestClient) -> None:

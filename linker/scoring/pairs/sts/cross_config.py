@@ -1,7 +1,5 @@
 """Settings of the Cross-BERT-GRU and of its training; loads no model library."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Training of the Cross-BERT-GRU: discriminative learning rates, warm-up, and selection of the best epoch on dev."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math

@@ -1,7 +1,5 @@
 """Evidence of similarity that needs no head: cosines of encoders, word alignment, character n-grams, words, numbers."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -5,8 +5,6 @@ L2-normalised to u and v; |u − v| ⊕ u·v and the cosine are the features, as
 seconds, and knows word order only through the encoder's vectors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

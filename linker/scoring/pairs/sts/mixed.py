@@ -4,8 +4,6 @@ It trains in seconds once the texts are encoded, and ignores word order. Its dis
 curve around the predicted grade, as wide as the regression's error on held-out pairs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

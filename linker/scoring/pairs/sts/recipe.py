@@ -1,7 +1,5 @@
 """Sentence similarity end to end: training, predictions, figures and cross-validation."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Scorers of pairs: the grades 0–5, the head that returns their distribution, and the base class of all scorers."""
 
-from __future__ import annotations
-
 import abc
 from collections.abc import Sequence
 from typing import Any

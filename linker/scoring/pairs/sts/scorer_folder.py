@@ -3,8 +3,6 @@
 The folder of the frozen-feature variant holds only the head and names the encoder, which is checked on loading.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Shared by the routes: the service, the index that a request names, JSON responses and their descriptions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, Literal
 
@@ -12,6 +10,7 @@ from fastapi.routing import APIRoute
 from pydantic import AfterValidator, BaseModel, Field
 from starlette.responses import Response
 
+from indexes.interface import Document
 from linker.server.api import children
 from linker.server.api.guard import MEDIA_TYPE, require
 from linker.server.api.pool import OWNER
@@ -175,6 +174,11 @@ def success(example: Any, description: str = "") -> dict[str, Any]:
         "description": description or "It succeeded.",
         "content": {"application/json": {"example": example}},
     }
+
+
+def describe(document: Document) -> dict[str, Any]:
+    """Return a document as responses show it."""
+    return {"id": document.id, "title": document.title, "text": document.text, "metadata": document.metadata}
 
 
 def json(content: Any, status: int = 200) -> Response:

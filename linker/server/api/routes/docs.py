@@ -1,7 +1,5 @@
 """`/docs`: interactive documentation by Swagger UI, whose files are installed, so that it needs no network."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

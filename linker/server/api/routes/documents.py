@@ -1,7 +1,5 @@
 """`/v1/documents`: read, put and delete one document; list, add and delete many."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Annotated, Any
 
@@ -17,6 +15,7 @@ from linker.server.api.routes.common import (
     Mapping,
     about,
     content_type,
+    describe,
     examples,
     json,
     routes,
@@ -143,7 +142,7 @@ async def documents(
 
     page = await served.pool.run(found)
     following = page[limit - 1].id if len(page) > limit else None
-    return json({"documents": [*map(_describe, page[:limit])], "next": following})
+    return json({"documents": [*map(describe, page[:limit])], "next": following})
 
 
 @router.post(
@@ -169,7 +168,7 @@ async def read(id: DocumentId, served: InIndex) -> Response:
         served.engine.refresh()
         return served.engine.document(id)
 
-    return json(_describe(await served.pool.run(find)))
+    return json(describe(await served.pool.run(find)))
 
 
 @router.put(
@@ -251,10 +250,6 @@ async def bulk(
         problem.more["report"] = task.report.to_json()
         raise problem from error
     return json(report.to_json())
-
-
-def _describe(document: Document) -> dict[str, Any]:
-    return {"id": document.id, "title": document.title, "text": document.text, "metadata": document.metadata}
 
 
 def _document(id_: str, body: DocumentBody) -> Document:

@@ -1,7 +1,5 @@
 """`POST /v1/embeddings` and `GET /v1/models` in OpenAI's format, so that its clients can use an index's encoder."""
 
-from __future__ import annotations
-
 import base64
 from typing import Annotated, Any, Literal
 

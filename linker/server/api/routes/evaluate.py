@@ -1,7 +1,5 @@
 """`POST /v1/evaluate`: measures of runs against judgements, as trec_eval computes them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fastapi import Request

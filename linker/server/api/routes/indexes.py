@@ -1,7 +1,5 @@
 """`/v1/indexes`: list, create and delete the indexes of the served folder, and take or restore their snapshots."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import tempfile

@@ -1,7 +1,5 @@
 """`/v1/jobs` reports the progress of jobs, returns results and ends jobs."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Annotated, Any, Literal
 

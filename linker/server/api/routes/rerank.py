@@ -1,7 +1,5 @@
 """`POST /v1/rerank` in the formats of Cohere and Text Embeddings Inference (TEI): texts ranked for a query."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Sequence
 from typing import Annotated, Any

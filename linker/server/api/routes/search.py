@@ -1,7 +1,5 @@
 """`POST /v1/search`: the documents that match one text or many."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
@@ -24,6 +22,7 @@ from linker.server.api.routes.common import (
     InService,
     Mapping,
     about,
+    describe,
     examples,
     json,
     routes,
@@ -280,7 +279,6 @@ def _listed(hits: Hits, with_documents: bool) -> list[dict[str, Any]]:
         if said is not None:
             hit["probability"] = said[number]
         if with_documents and hits.read:
-            document = hits.read(id_)
-            hit |= {"title": document.title, "text": document.text, "metadata": document.metadata}
+            hit |= describe(hits.read(id_))
         listed.append(hit)
     return listed

@@ -1,7 +1,5 @@
 """`/health`, `/ready` and `/metrics`: for operators of the service."""
 
-from __future__ import annotations
-
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.responses import Response
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers import ROOT, linker, tiny_bert
+from tests.helpers import ROOT, linker, tiny_bert, write_json_lines
 from tests.papers.pairs.news.news_data import STORIES, news, pipeline, write
 
 PAGE = (ROOT / "docs" / "similarity.md").read_text(encoding="utf-8")
@@ -37,7 +37,7 @@ def test_train_predict_evaluate_with_sampled_and_translated_pairs(setting: Path,
         for pair in news(16)
         for text in (pair.second.text, pair.second.title)
     ]
-    table.write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
+    write_json_lines(table, entries)
     train, test = setting / "train.jsonl", setting / "test.jsonl"
     entities, model, scores = (tmp_path / name for name in ("entities.jsonl", "model", "scores.tsv"))
     done = linker(
@@ -121,7 +121,7 @@ def test_foreign_articles_are_compared_in_english_and_sampled_from_a_pool(
         for line in lines.splitlines()
     ]
     train = tmp_path / "train.jsonl"
-    train.write_text("".join(json.dumps(pair) + "\n" for pair in pairs), encoding="utf-8")
+    write_json_lines(train, pairs)
     pool = tmp_path / "pool.jsonl"
     pool.write_text(json.dumps({"id": "x", "text": f"{STORIES[0]} {STORIES[1]}"}) + "\n", encoding="utf-8")
     model, kept = tmp_path / "m", tmp_path / "kept.jsonl"

@@ -12,10 +12,10 @@ import pytest
 
 from indexes.interface import Document, Filter, IndexesError
 from linker.base.errors import InputError
-from linker.engine import Engine, building
+from linker.engine import Engine
 from linker.scoring.pairs.data import Pair
 from linker.scoring.reranking import load_reranker
-from tests.helpers import ROOT, WORDS, HashEncoder, linker, tiny_bert
+from tests.helpers import ROOT, WORDS, linker, make_engine, tiny_bert, write_json_lines
 from tests.papers.pairs.sts.sts_helpers import graded_pairs, write_pairs
 
 
@@ -46,12 +46,8 @@ DOCUMENTS = [
 
 
 @pytest.fixture
-def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
-    monkeypatch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())
-    building.create(tmp_path / "i", encoder="hash")
-    found = Engine(tmp_path / "i", encoder=HashEncoder())
-    found.add(DOCUMENTS)
-    return found
+def engine(tmp_path: Path) -> Engine:
+    return make_engine(tmp_path / "i", DOCUMENTS)
 
 
 @pytest.mark.parametrize("mode", ["bm25", "dense", "hybrid"])
@@ -157,7 +153,7 @@ def _write_the_walk_through_s_files(folder: Path) -> None:
     links = ["text1\ttext2\tscore", *(f"{p.first}\t{p.second}\t{int(_gold(p) > 2)}" for p in train)]
     (folder / "links.tsv").write_text("\n".join(links) + "\n", encoding="utf-8")
     claims = [{"_id": p.id, "text": f"how {p.second}"} for p in test[:6]]
-    (folder / "claims.jsonl").write_text("".join(json.dumps(c) + "\n" for c in claims), encoding="utf-8")
+    write_json_lines(folder / "claims.jsonl", claims)
     (folder / "queries.tsv").write_text("".join(f"q{p.id}\t{p.first}\n" for p in test[3:6]), encoding="utf-8")
     (folder / "qrels.tsv").write_text("".join(f"q{p.id} 0 {p.id} 1\n" for p in test[3:6]), encoding="utf-8")
 
