@@ -172,7 +172,7 @@ def test_an_index_of_pairs_of_characters_is_searched_by_words_of_links_and_dicti
     english = ["file", "system", "network", "image", "sound", "printer", "password", "clock"]
     chosen = list(combinations(range(8), 3))
     foreign, own = (
-        Side(tmp_path / code, {f"{code}{n}": Document(f"{code}{n}", t) for n, t in enumerate(texts)}, code)
+        Side((tmp_path / code,), {f"{code}{n}": Document(f"{code}{n}", t) for n, t in enumerate(texts)}, code)
         for code, texts in (
             ("en", [" ".join(english[i] for i in page) for page in chosen]),
             ("zh", ["的".join(chinese[i] for i in page) for page in chosen]),
