@@ -100,3 +100,9 @@ def print_for_programs(text: str | bytes) -> None:
     sys.stdout.flush()
     sys.stdout.buffer.write(text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape"))
     sys.stdout.buffer.flush()
+
+
+def json_kind(value: object) -> str:
+    """Return JSON's name for the type of a value that is not an object."""
+    names = {list: "array", str: "string", bool: "boolean", int: "number", float: "number"}
+    return names.get(type(value), "null")

@@ -20,6 +20,7 @@ from indexes.errors import Reason, reason_of
 from linker.base.errors import InputError
 from linker.base.files import STDIO
 from linker.base.lines import MAX_LINE, DamagedInputError, Line, read_lines
+from linker.base.printable import json_kind
 from linker.corpora import asreview, datasets
 from linker.corpora.dialects import Kind, check_encoding, guess_encoding, kind_of, real_kind
 from linker.corpora.guessing import or_guessed
@@ -262,7 +263,7 @@ def _object(raw: bytes) -> dict[str, object]:
     if isinstance(value, dict):
         return value
     remedy = " (a single array? convert it to lines: jq -c '.[]')" if isinstance(value, list) else ""
-    raise UnusableError(Reason(f"a JSON {type(value).__name__}, not an object{remedy}", "not-json"))
+    raise UnusableError(Reason(f"a JSON {json_kind(value)}, not an object{remedy}", "not-json"))
 
 
 def _refuse_one_value(path: Path, raw: bytes) -> None:

@@ -91,7 +91,7 @@ def rank(qrels: Entries[int], run: Entries[float], options: TrecOptions) -> Rank
     topic_of = _positions(run.topics, qrels.topics)
     if (topic_of < 0).all():
         raise InputError(
-            f"{run.source.name}: none of its {len(run)} topics (first: {run.topic_ids[0]!r}) is in "
+            f"{run.source.name}: none of its topics ({len(run):,}, first: {run.topic_ids[0]!r}) is in "
             f"{qrels.source.name} (first: {qrels.topic_ids[0]!r}); do the two belong together?"
         )
     ordered = sort(run, topic_of, options.compat)

@@ -12,6 +12,7 @@ import orjson
 from indexes.dtypes import Int64Array
 from linker.base.errors import InputError
 from linker.base.lines import DamagedInputError, read_lines
+from linker.base.printable import json_kind
 
 TOP = 5.0  # gold scores range from 0 (unrelated) to this (equivalent)
 FIRST, SECOND = ("text1", "sentence1", "first"), ("text2", "sentence2", "second")
@@ -142,7 +143,7 @@ def json_object(line: str, where: str) -> dict[str, Any]:
     except orjson.JSONDecodeError as e:
         raise InputError(f"{where}: not JSON: {e}; each line must be one JSON object") from None
     if not isinstance(value, dict):
-        raise InputError(f"{where}: a JSON {type(value).__name__}, not an object")
+        raise InputError(f"{where}: a JSON {json_kind(value)}, not an object")
     return value
 
 

@@ -10,6 +10,7 @@ import orjson
 from indexes.interface import BadDocumentError, Document, DuplicateIdError
 from indexes.store.segments import storable
 from linker.base.lines import MAX_LINE, Line, Splitter
+from linker.base.printable import json_kind
 from linker.corpora.records import Columns, UnusableError, make_document, too_long
 from linker.engine.engine import Engine
 from linker.server.api.served import Served
@@ -131,7 +132,7 @@ def _document(raw: bytes, size: int) -> Document:
     except orjson.JSONDecodeError as e:
         raise UnusableError(f"not JSON: {e}") from None
     if not isinstance(fields, dict):
-        raise UnusableError(f"a JSON {type(fields).__name__}, not an object")
+        raise UnusableError(f"a JSON {json_kind(fields)}, not an object")
     try:
         return storable(make_document(fields, Columns()))
     except BadDocumentError as e:

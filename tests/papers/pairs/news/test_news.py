@@ -102,7 +102,7 @@ def test_bad_pair_is_named_by_file_and_line(tmp_path: Path, change: dict[str, ob
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("", "is empty"), ("[1]\n", ":1: a JSON list"), ("{\n", ":1: not JSON"),
+    [("", "is empty"), ("[1]\n", ":1: a JSON array"), ("{\n", ":1: not JSON"),
      ('{"_id": "x", "text1": "a", "text2": "b", "score": 1}\n' * 2, ":2: the id 'x' appears twice")],
 )  # fmt: skip
 def test_a_file_that_holds_no_pairs(tmp_path: Path, content: str, message: str) -> None:

@@ -54,7 +54,7 @@ def test_ids_and_grades_may_be_missing_and_an_empty_file_is_an_error(tmp_path: P
         ('{"text1": "a", "text2": "b", "score": -1}', "outside 0–5"),
         ('{"text1": "a", "text2": "b", "score": "x"}', "p.jsonl:2: the score 'x' is not a number"),
         ('{"text1": "a", "text2": "b", "score": "nan"}', "outside 0–5"),
-        ("[1]", "p.jsonl:2: a JSON list"),
+        ("[1]", "p.jsonl:2: a JSON array"),
         ("{", "p.jsonl:2: not JSON"),
     ],
 )
