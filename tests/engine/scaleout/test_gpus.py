@@ -50,5 +50,5 @@ def test_what_ray_cannot_count(gpus: float, reason: str) -> None:
 def test_workers_that_do_not_encode_need_no_gpu(tmp_path: Path, options: tuple[str, str]) -> None:
     corpus = write_corpus(tmp_path / "c.jsonl", 5)
     done = linker("index", "build", corpus, "--out", tmp_path / "i", "--worker-gpus", "1", *options, check=1)
-    assert "give --engine ray and an --encoder, too" in done.stderr
+    assert "set --engine to ray, and give an --encoder" in done.stderr
     assert not (tmp_path / "i").exists()

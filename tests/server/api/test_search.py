@@ -85,7 +85,7 @@ def test_the_parts_of_a_ranker_s_score_are_told(api: TestClient) -> None:
 
 def test_a_mistake_has_the_text_of_the_command_line(api: TestClient, folder: Path) -> None:
     answer = api.post("/v1/search", json={"text": "x", "mode": "dense"})
-    assert "`mode` bm25" in check_problem(answer, 400, "no-such-retriever")
+    assert "`mode` to bm25" in check_problem(answer, 400, "no-such-retriever")
     for where in ("lng=en", "likes>many", "nothing"):
         printed = linker("search", folder / "news", "rain", "--where", where, check=1).stderr
         detail = check_problem(
