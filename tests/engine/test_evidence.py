@@ -5,6 +5,7 @@ import math
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,7 +26,7 @@ from linker.engine.evidence import (
     sentences,
 )
 from linker.engine.folding import Folded, copies, fold
-from linker.scoring.groups.copies import THRESHOLD, normalised_words, shingles
+from linker.scoring.groups.copies import THRESHOLD, are_copies, leaders, normalised_words, shingles
 from tests.helpers import sentence, write_json_lines
 
 
@@ -185,6 +186,17 @@ WORDS = st.lists(
 @given(st.lists(WORDS, max_size=12), st.sampled_from([0.3, 0.5, THRESHOLD, 1.0]))
 def test_it_is_what_comparing_all_pairs_gives(texts: list[str], threshold: float) -> None:
     assert fold(texts, threshold) == oracle(texts, threshold)
+
+
+@given(st.lists(WORDS, max_size=12))
+def test_leaders_of_groups_are_those_of_sets(texts: list[str]) -> None:
+    """Documents of a corpus are compared by the hashes of their shingles."""
+    sets, expected = [shingles(normalised_words(t)) for t in texts], list[int]()
+    for i, own in enumerate(sets):
+        leads = (j for j in range(i) if expected[j] == j and are_copies(sets[j], own))
+        expected.append(next(leads, i))
+    pairs = np.array([*itertools.combinations(range(len(texts)), 2)], np.int64).reshape(-1, 2)
+    assert leaders(len(texts), pairs, texts.__getitem__).tolist() == expected
 
 
 def test_a_retweet_and_its_address_change_nothing() -> None:
