@@ -3,10 +3,10 @@
     ASREVIEW_PYTHON=/path/to/asreview-env/bin/python python -m benchmarks.review --work FOLDER [--only orders cost]
 
 The topics are ordered by size; every other one, starting with the second, is reported (parts of the learner were
-chosen on topics that may be among them: see docs/review.md). ASReview reads them in its own environment, from the same
-three seeds, until SHARE of the others are found, at most LONGEST documents; its reading orders are cached in FOLDER,
-and without ASREVIEW_PYTHON it is left out. Intervals are percentiles of 2,000 resamplings
-of topics. The cost is CPU time: of a judgement, the least of several reviews.
+chosen on topics that may be among them: see docs/review.md), and all of them next to ASReview. ASReview reads them in
+its own environment, from the same three seeds, until SHARE of the others are found, at most LONGEST documents; its
+reading orders are cached in FOLDER, and without ASREVIEW_PYTHON it is left out. Intervals are percentiles of 2,000
+resamplings of topics. The cost is CPU time: of a judgement, the least of several reviews.
 """
 
 from __future__ import annotations
@@ -170,15 +170,16 @@ def asreview(python: Path, work: Path, engine: Engine, chosen: Sequence[Topic]) 
 
 
 def beside(
-    ours: dict[str, list[bool]], chosen: Sequence[Topic], peer: Sequence[dict[str, Any]]
+    ours: dict[str, list[bool]], every: Sequence[Topic], peer: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return how feedback compares with ASReview."""
+    """Return how feedback compares with ASReview, on the reported topics and on all."""
     theirs = {line["topic"]: [bool(x) for x in line["read"]] for line in peer}
     seconds = sum(line["cpu_s"] for line in peer)
     return {
         "version": peer[0]["version"],
         "cpu_ms per judgement": round(1000 * seconds / sum(map(len, theirs.values())), 2),
-        "feedback beside it": compared(ours, theirs, chosen),
+        "feedback beside it": compared(ours, theirs, every[1::2]),
+        "on all topics": compared(ours, theirs, every),
     }
 
 
@@ -192,15 +193,16 @@ def per_relevant(flags: dict[str, list[bool]], chosen: Sequence[Topic]) -> dict[
 
 def orders(work: Path) -> Results:
     """Return how many documents each order reads."""
-    engine, chosen = corpus_engine(work), topics()[1::2]
-    ours = {t.name: read(feedback(engine, t), t)[0] for t in chosen}
-    before = {t.name: read(headlines(engine, t), t)[0] for t in chosen}
+    engine, every = corpus_engine(work), topics()
+    reported = every[1::2]
+    ours = {t.name: read(feedback(engine, t), t)[0] for t in every}
+    before = {t.name: read(headlines(engine, t), t)[0] for t in reported}
     results: Results = {
-        name: {"reads per relevant document at .95": per_relevant(flags, chosen)}
+        name: {"reads per relevant document at .95": per_relevant(flags, reported)}
         for name, flags in (("feedback", ours), ("BM25 by headlines", before))
     }
     if python := os.environ.get("ASREVIEW_PYTHON"):
-        results["ASReview"] = beside(ours, chosen, asreview(Path(python), work, engine, chosen))
+        results["ASReview"] = beside(ours, every, asreview(Path(python), work, engine, every))
     return results
 
 

@@ -41,7 +41,7 @@ from linker.review.stopping.bounds import needed, short_of
 Records = Sequence[dict[str, Any]]
 Run = Callable[[Topics, Case], list[dict[str, Any]]]
 # Reviews per topic: of "rules" (plain ones), "default" and "hidden".
-ROUNDS, MANY_ROUNDS, PAIR_ROUNDS = 12, 16, 4
+ROUNDS, MANY_ROUNDS, PAIR_ROUNDS = 12, 59, 4
 NOISY_ROUNDS = 1
 SMALLEST, LARGE, LARGEST = LEAST_FOUND, 100, 1000
 HIDDEN_TARGET, LENGTHS = 0.9, (300, 0.9, 0.95)
