@@ -36,7 +36,7 @@ OPTIONS: dict[str, tuple[Precision, bool]] = {
 
 
 def configurations() -> dict[str, ModelConfig]:
-    """Return every kind of model, the star in several sizes."""
+    """Return every kind of model, including the star in several sizes."""
     others = {kind: config() for kind, config in KINDS.items() if kind != "star"}
     return STARS | others
 

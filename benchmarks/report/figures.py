@@ -1,4 +1,4 @@
-"""Figures of the tables that take more than a format: sums, estimates and laws, as functions that templates call."""
+"""Figures of the tables that need more than a format (sums, estimates, fitted laws): functions that templates call."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class ElasticSettings:
 
     def __post_init__(self) -> None:
         if not self.urls:
-            raise IndexesError(f"no address of {self.product}: give `url` http://HOST:9200")
+            raise IndexesError(f"no address for {self.product}: give one as `url`, such as http://HOST:9200")
         for url in self.urls:
             elastic_trust.origin(url)
         if self.shards < 1 or self.replicas < 0:

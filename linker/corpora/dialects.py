@@ -25,7 +25,7 @@ KINDS: dict[str, Kind] = {
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 SEPARATOR = re.compile(r'"?sep=(.)"?\r?')  # a first line that names the delimiter for Excel
 SAMPLE, SAMPLE_BYTES = 200, 1 << 20  # maximum number of lines and bytes used to guess the delimiter
-RARE = 10  # up to this many invalid lines per valid non-ASCII line, a file counts as damaged UTF-8
+RARE = 10  # a file counts as damaged UTF-8 if it has at most this many invalid lines per valid non-ASCII line
 ENOUGH = 10  # with fewer invalid lines, so does a file in which no other encoding is detected
 # Letters and marks as texts in Western encodings use them. An encoding is likely if it gives these letters next to
 # ASCII letters; the omitted ones (ÿ þ ð × ÷) are rare, and are often misread bytes of other encodings. A capital after

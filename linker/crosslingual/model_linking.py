@@ -26,7 +26,7 @@ class TaskPart:
     target: Int64Array
 
     def whole(self, result: LinkingResult, n: int) -> LinkingResult:
-        """Return the part's result as a result for `n` source pages, in the rows of the whole task."""
+        """Return the part's result in the rows of the whole task, which has `n` source pages."""
         return replace(result, candidates=result.candidates.place(n, self.source, self.target))
 
 

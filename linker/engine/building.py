@@ -160,7 +160,9 @@ def _given(corpora: Sequence[Path], options: BuildOptions) -> GivenVectors | Non
             raise InputError("`ids_file` names the rows of `vectors_file`: give both, or neither")
         return None
     if options.engine == "ray":
-        raise InputError("`vectors_file` has the vectors: leave out `engine` ray, which would encode nothing")
+        raise InputError(
+            "`vectors_file` has the vectors: leave out `engine` ray, which would have nothing to encode"
+        )
     given = read_vectors(options.vectors_file, options.ids_file)
     check_given(given, corpora, options.columns)
     return given

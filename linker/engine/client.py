@@ -108,7 +108,7 @@ def _token(file: Path | None) -> str:
         except (OSError, UnicodeDecodeError) as e:
             raise InputError(f"cannot read the token in {file}: {getattr(e, 'strerror', None) or e}") from e
         if not token:
-            raise InputError(f"{file} is empty: write the token that the server gave you into it")
+            raise InputError(f"{file} is empty: write the server's token into it")
     if not token.isascii() or not token.isprintable() or " " in token:
         raise InputError(f"{source} must contain a single token in printable ASCII, without spaces")
     return token

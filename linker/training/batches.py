@@ -63,7 +63,7 @@ class Batches:
         """Return the batches of epoch `number`; every link occurs in exactly one of them."""
         rng = np.random.default_rng([self._seed, number])
         order = rng.permutation(len(self._links))
-        # batches of even sizes, so that none is left with a single link
+        # batches of nearly equal sizes, so that none is left with a single link
         parts = np.array_split(self._links[order], len(self))
         return [self._batch(part, rng) for part in parts]
 

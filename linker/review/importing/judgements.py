@@ -22,7 +22,7 @@ from linker.review.ledger import Ledger
 
 Chosen = Mapping[str, str]  # field → the name of its column
 
-# Spellings of verdicts by people, ASReview and other tools.
+# How people, ASReview and other tools spell verdicts.
 WORDS: dict[str, Verdict] = {
     **{verdict: verdict for verdict in VERDICTS},
     **dict.fromkeys(("1", "1.0", "y", "yes", "true", "included", "include"), "relevant"),

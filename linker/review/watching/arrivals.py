@@ -145,7 +145,7 @@ class Arrivals:
 
 
 class Appended:
-    """The documents appended to files of JSON lines, after the last whole line at the start."""
+    """The documents appended to files of JSON lines since the start, after what was then the last complete line."""
 
     def __init__(self, paths: Iterable[Path], columns: Columns | None = None) -> None:
         """Start at the current ends of the files, all of which must pass `can_read`."""

@@ -71,7 +71,7 @@ class ShownCandidate:
 
 
 def is_rows(opened: Opened) -> bool:
-    """Return whether the review seeks a match for each row and is not in an audit or a control at the moment."""
+    """Return whether the review seeks a match for each row and is not in an audit or a control sample at the moment."""
     review = opened.review
     return review.settings.unit == "pairs" and bool(review.seeds) and review.phase == "queue"
 
