@@ -56,6 +56,8 @@ VALUES = {
     "ann.pq-99": ("ann", AT_RECALL.format("pq", "0.99")),
     "groups.recall": ("groups", "r.promise.recall.held|f('.3f')"),
     "groups.recall-width": ("groups", "r.promise.recall.width|f('.2f')"),
+    "joint.cost-minutes": ("joint", "r.cost.cpu_minutes|f('.1f')"),
+    "joint.cost-gib": ("joint", "r.cost.gib|f('.1f')"),
     "faults.flat-in-use": ("faults", "r.memory.flat.query.in_use_mib.rss|f(',.0f')"),
     "faults.flat-peak": ("faults", "r.memory.flat.query.peak_rss_mib|f(',.0f')"),
     "watch.bm25": ("watch", WATCHED.format("BM25")),
