@@ -218,7 +218,7 @@ def cost(work: Path) -> Results:
 
 
 def many(work: Path, times: int) -> Engine:
-    """Return an engine over the corpus so many times, without vectors; each copy has a word of its own."""
+    """Return an engine over this many copies of the corpus, each with a word of its own, without vectors."""
     directory = work / f"times{times}"
     if directory.exists():
         return Engine(directory)

@@ -27,10 +27,8 @@ from linker.review.learning.model import FOLDS, balanced
 from linker.review.stopping import LEAST_FOUND, make
 
 MOST, TARGET, WRONG = 1200, 0.9, (0.0, 0.05, 0.10)
-BATCH, FIRST = (
-    25,
-    50,
-)  # numbers of verdicts before the list is rebuilt, and of reads before the first early looks
+# numbers of verdicts before the list is rebuilt, and of reads before the first early looks
+BATCH, FIRST = 25, 50
 SHARES = (0.025, 0.05, 0.075, 0.1, 0.15)  # shares of the reads that are spent on looks
 
 

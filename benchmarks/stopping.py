@@ -119,7 +119,7 @@ def default_stops(topics: Topics, case: Case) -> list[dict[str, Any]]:
 
 
 def pairs(topics: Topics) -> Iterator[Case]:
-    """Yield reviews in rounds over all topics that fit with a hidden one and are no larger than LARGEST."""
+    """Yield, in rounds, a review of each topic of at most LARGEST documents for which there is a hidden one."""
     for number in range(PAIR_ROUNDS):
         for topic, relevant in sorted(topics.relevant.items()):
             hidden = hidden_beside(topics, topic, number)

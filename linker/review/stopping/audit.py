@@ -24,9 +24,7 @@ class Audit:
         self.total_by_order: int | None = None  # like `total`, from `order_evidence`
         # numbers of audited documents, and of relevant ones among them: from the front, and from all unread ones
         self.front, self.anywhere = [0, 0], [0, 0]
-        self._front_before = (
-            0  # documents taken from the front of the order in all audits before the latest one
-        )
+        self._front_before = 0  # documents from the front of the order, in all audits but the latest
         self.count = 0  # audits begun
         self.drawn = 0  # documents drawn in the latest audit
         self.passed = not size  # whether the last finished audit found no relevant document

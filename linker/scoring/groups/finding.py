@@ -58,7 +58,7 @@ def gather(
     known: Known | None = None,
     language: Callable[[int], str] | None = None,
 ) -> tuple[PairEvidence, Findings, int]:
-    """Return the evidence of the n documents in distinct `rows` (int64 [n]) of an index, and have these `texts` [n].
+    """Return the evidence of n documents with these `texts` [n], in distinct `rows` (int64 [n]) of an index.
 
     Also returns which documents found which, and the number of queries. `days` float64 [n]: their dates as days since
     year 1, NaN if not known. Vectors of the index's encoder are taken from the index. `advance` is called with the

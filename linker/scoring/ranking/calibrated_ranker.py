@@ -37,7 +37,7 @@ def from_json(value: Mapping[str, Any]) -> CalibratedRanker:
     if [part.shape for group in arrays for part in group] != [
         (size,) for size in (f, f, f, v, v, v + 1, v + 1)
     ]:
-        raise ValueError("some features of its ranker are not finite numbers")
+        raise ValueError("some features of its ranker have no number")
     numbers = np.concatenate([*arrays[0], *arrays[1], [ranker.none, ranker.temperature]])
     positive = np.concatenate([ranker.scale, parts["scale"], [ranker.temperature]])
     if not np.isfinite(numbers).all() or not (positive > 0).all():

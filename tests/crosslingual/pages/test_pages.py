@@ -19,7 +19,7 @@ from linker.crosslingual.methods import link
 from linker.crosslingual.pages import chunks
 from linker.crosslingual.pages.chunks import in_chunks
 from linker.crosslingual.pages.languages import language
-from linker.crosslingual.pages.pages import count_terms, read_pages, split_languages
+from linker.crosslingual.pages.pages import Pages, count_terms, read_pages, split_languages
 from linker.crosslingual.scoring.passages import passages_of
 from linker.crosslingual.task import Task
 from tests.crosslingual.tiny import numbered, pages
@@ -53,17 +53,24 @@ def test_finnish_words_lose_the_endings_of_their_cases() -> None:
     assert len({language("fi").term(word) for word in forms}) == 1
 
 
+THREES = list(combinations(range(6), 3))  # pages of three of six words
+
+
+def linked_by(words: Sequence[str], english: Sequence[str], pages: Pages) -> list[int]:
+    """Link pages of THREES to the same in English by a dictionary of the words; return the best of each."""
+    given = Dictionary(Path("words"), "tsv", tuple(zip(words, english, strict=True)))
+    theirs = numbered([" ".join(english[i] for i in page) for page in THREES], "t", "en")
+    targets: list[int] = link(Task(pages, theirs, (given,)), "dictionary").candidates.targets[:, 0].tolist()
+    return targets
+
+
 def test_a_finnish_dictionary_links_inflected_words() -> None:
     """Three words per page, each in a form that the dictionary lacks."""
     words = ["koira", "talo", "kirja", "ikkuna", "kissa", "metsä"]
     forms = ["koirasta", "taloissa", "kirjoja", "ikkunassa", "kissalla", "metsissä"]
     english = ["dog", "house", "book", "window", "cat", "forest"]
-    chosen = list(combinations(range(6), 3))
-    given = Dictionary(Path("words"), "tsv", tuple(zip(words, english, strict=True)))
-    ours = numbered([" ".join(forms[i] for i in page) for page in chosen], "s", "fi")
-    theirs = numbered([" ".join(english[i] for i in page) for page in chosen], "t", "en")
-    found = link(Task(ours, theirs, (given,)), "dictionary").candidates
-    assert found.targets[:, 0].tolist() == list(range(20))
+    texts = [" ".join(forms[i] for i in page) for page in THREES]
+    assert linked_by(words, english, numbered(texts, "s", "fi")) == list(range(20))
 
 
 def test_a_korean_dictionary_links_words_with_particles() -> None:
@@ -71,12 +78,8 @@ def test_a_korean_dictionary_links_words_with_particles() -> None:
     words = ["고양이", "바나나", "컴퓨터", "사진", "학교", "피아노"]
     particles = ["는", "를", "에서", "의", "까지", "보다"]
     english = ["cat", "banana", "computer", "photo", "school", "piano"]
-    chosen = list(combinations(range(6), 3))
-    given = Dictionary(Path("words"), "tsv", tuple(zip(words, english, strict=True)))
-    texts = [" ".join(words[i] + particles[(i + n) % 6] for i in page) for n, page in enumerate(chosen)]
-    theirs = numbered([" ".join(english[i] for i in page) for page in chosen], "t", "en")
-    found = link(Task(numbered(texts, "s", "ko"), theirs, (given,)), "dictionary").candidates
-    assert found.targets[:, 0].tolist() == list(range(20))
+    texts = [" ".join(words[i] + particles[(i + n) % 6] for i in page) for n, page in enumerate(THREES)]
+    assert linked_by(words, english, numbered(texts, "s", "ko")) == list(range(20))
 
 
 def test_a_dictionarys_words_are_found_in_text_without_spaces() -> None:
