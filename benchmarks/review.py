@@ -3,10 +3,12 @@
     ASREVIEW_PYTHON=/path/to/asreview-env/bin/python python -m benchmarks.review --work FOLDER [--only orders cost]
 
 The topics are ordered by size; every other one, starting with the second, is reported (parts of the learner were
-chosen on topics that may be among them: see docs/review.md), and all of them next to ASReview. ASReview reads them in
-its own environment, from the same three seeds, until SHARE of the others are found, at most LONGEST documents; its
-reading orders are cached in FOLDER, and without ASREVIEW_PYTHON it is left out. Intervals are percentiles of 2,000
-resamplings of topics. The cost is CPU time: of a judgement, the least of several reviews.
+chosen on topics that may be among them: see docs/review.md), and all of them next to ASReview. Both read each topic
+STARTS times, from its three seeds and from three random relevant documents, until all others are found, at most
+LONGEST documents: what takes one of them more counts as LONGEST, and what takes both more is left out. ASReview runs
+in its own environment; its reading orders are cached in FOLDER, and without ASREVIEW_PYTHON it is left out. A topic's
+ratio is the geometric mean over its starts; intervals are percentiles of 2,000 resamplings of topics. The cost is CPU
+time: of a judgement, the least of several reviews.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +38,7 @@ from linker.review.orders import MergedOrder
 from linker.review.population import Population
 from linker.review.settings import Settings
 
-LEVELS, LONGEST, RESAMPLED = (0.8, 0.9, 0.95), 2500, 2000
-SHARE = LEVELS[-1]
+LEVELS, STARTS, LONGEST, RESAMPLED = (0.8, 0.9, 0.95, 1.0), 3, 2500, 2000
 LARGE = 9  # copies of the corpus in the largest index
 COSTLY, RUNS, JUDGED = ("cocoa", "yen", "corn"), 3, 400  # topics, reviews of each, and judgements in a review
 SCRIPT = Path(__file__).with_name("support") / "asreview_reading.py"
@@ -51,6 +52,14 @@ class Topic:
     relevant: frozenset[str]
     seeds: tuple[str, ...]
     text: str
+
+    def starting(self, start: int) -> Topic:
+        """Return this topic with other seeds, the given ones at start 0."""
+        if not start:
+            return self
+        draw = np.random.default_rng([start, *self.name.encode()])
+        seeds = draw.choice(sorted(self.relevant), len(self.seeds), replace=False)
+        return replace(self, name=f"{self.name}/{start}", seeds=tuple(map(str, seeds)))
 
     @property
     def others(self) -> int:
@@ -86,15 +95,13 @@ def corpus_engine(work: Path) -> Engine:
     return engine
 
 
-def read(order: Order, topic: Topic, share: float = SHARE) -> tuple[list[bool], float]:
-    """Return the relevance of the documents read, in order, until this recall, and the CPU seconds."""
-    need, flags, start = math.ceil(share * topic.others), list[bool](), time.process_time()
-    found = 0
-    while found < need and (candidate := order.next()):
+def read(order: Order, topic: Topic, share: float = 1.0, most: int = LONGEST) -> list[bool]:
+    """Return the relevance of the documents read, in order, until this recall or number of documents."""
+    need, flags = math.ceil(share * topic.others), list[bool]()
+    while sum(flags) < need and len(flags) < most and (candidate := order.next()):
         flags.append(candidate.id in topic.relevant)
-        found += flags[-1]
         order.tell(Judgement(candidate.seed, candidate.id, "relevant" if flags[-1] else "not"))
-    return flags, time.process_time() - start
+    return flags
 
 
 def feedback(engine: Engine, topic: Topic) -> Order:
@@ -141,10 +148,17 @@ def compared(
     needs: dict[str, Callable[[Topic], int]] = {"10": lambda t: 10 if t.others >= 10 else 0}
     needs |= {str(share): lambda t, share=share: math.ceil(share * t.others) for share in LEVELS}  # type: ignore[misc]
     for name, need in needs.items():
-        pairs = [(reads_to(ours[t.name], need(t)), reads_to(theirs[t.name], need(t))) for t in chosen]
-        known = [a / b for a, b in pairs if a and b]
-        if known:
-            out[f"reads to {name}, ratio"] = interval(known, _geometric)
+        topics = [
+            [
+                [reads_to(flags[t.starting(n).name], need(t)) for flags in (ours, theirs)]
+                for n in range(STARTS)
+            ]
+            for t in chosen
+        ]
+        known = [[[r or LONGEST for r in pair] for pair in starts if any(pair)] for starts in topics]
+        out[f"reads to {name}, ratio"] = interval(
+            [_geometric([a / b for a, b in pairs]) for pairs in known if pairs], _geometric
+        )
     return out
 
 
@@ -153,7 +167,7 @@ def asreview(python: Path, work: Path, engine: Engine, chosen: Sequence[Topic]) 
     row = {id_: number for number, id_ in enumerate(engine.collection.rows.ids)}
     documents = [engine.collection.documents[number] for number in range(len(row))]
     task = {
-        "titles": [d.title for d in documents], "texts": [d.text for d in documents], "share": SHARE, "most": LONGEST,
+        "titles": [d.title for d in documents], "texts": [d.text for d in documents], "share": 1.0, "most": LONGEST,
         "topics": [
             {"name": t.name, "relevant": sorted(row[i] for i in t.relevant), "seeds": [row[i] for i in t.seeds]}
             for t in chosen
@@ -194,15 +208,19 @@ def per_relevant(flags: dict[str, list[bool]], chosen: Sequence[Topic]) -> dict[
 def orders(work: Path) -> Results:
     """Return how many documents each order reads."""
     engine, every = corpus_engine(work), topics()
+    starts = [t.starting(n) for t in every for n in range(STARTS)]
+    ours = {t.name: read(feedback(engine, t), t) for t in starts}
     reported = every[1::2]
-    ours = {t.name: read(feedback(engine, t), t)[0] for t in every}
-    before = {t.name: read(headlines(engine, t), t)[0] for t in reported}
     results: Results = {
-        name: {"reads per relevant document at .95": per_relevant(flags, reported)}
-        for name, flags in (("feedback", ours), ("BM25 by headlines", before))
+        name: {
+            "reads per relevant document at .95": per_relevant(
+                {t.name: read(order(engine, t), t, 0.95, len(engine)) for t in reported}, reported
+            )
+        }
+        for name, order in (("feedback", feedback), ("BM25 by headlines", headlines))
     }
     if python := os.environ.get("ASREVIEW_PYTHON"):
-        results["ASReview"] = beside(ours, every, asreview(Path(python), work, engine, every))
+        results["ASReview"] = beside(ours, every, asreview(Path(python), work, engine, starts))
     return results
 
 
