@@ -180,8 +180,13 @@ def test_listeners_hear_their_own_thread_alone() -> None:
         assert list(pool.map(work, "ab")) == [["a", "a"], ["b", "b"]]
 
 
-def test_what_is_logged_can_be_shown_and_encoded(caplog: pytest.LogCaptureFixture) -> None:
-    with logging_to(logging.NullHandler()):
-        logger.info("reads %s", "in\udcff\x1b[31m\u202eput")
-    (message,) = caplog.messages
+def test_what_is_logged_can_be_shown_and_encoded_and_is_shown_once(
+    log: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Frameworks such as MCP's add a handler to the root logger, which must not repeat the lines."""
+    others = Kept()
+    monkeypatch.setattr(logging.getLogger(), "handlers", [others])
+    logger.info("reads %s", "in\udcff\x1b[31m\u202eput")
+    (message,) = log
+    assert not others.lines
     assert message == "reads in\ufffd\u241b[31m\ufffdput"

@@ -144,7 +144,7 @@ def test_a_latin_1_table_keeps_every_row(tmp_path: Path) -> None:
     rows = [f"d{i};{text} {i}" for i, text in enumerate(texts)]
     (tmp_path / "c.csv").write_bytes("\r\n".join(["id;text", *rows]).encode("latin-1"))
     result = linker("index", "build", tmp_path / "c.csv", "--out", tmp_path / "index")
-    assert "10000 documents added" in result.stdout
+    assert "10,000 documents added" in result.stdout
     assert "encoding cp1252, columns separated by semicolon" in result.stderr
     with Engine.open(tmp_path / "index") as engine:
         assert engine.document("d19").text == f"{FRENCH[1]} 19"
