@@ -1,4 +1,4 @@
-"""The start: three jobs, the sample, and an import that can be corrected, from messy files, with and without scripts."""
+"""The start: three jobs, the sample, and an import of messy files that can be corrected, with and without scripts."""
 
 import ast
 import contextlib
