@@ -224,6 +224,16 @@ def test_unjudged_pairs_are_named(folder: Path, tmp_path: Path) -> None:
         assert "pairs.csv: no pair in it is judged" in refusal
 
 
+def test_a_named_column_that_no_file_has_is_refused(folder: Path, tmp_path: Path) -> None:
+    one, other = tmp_path / "one.csv", tmp_path / "other.csv"
+    one.write_text("Nr,Beitrag\n1,kerosene lamp\n2,lanthanum ore\n")
+    other.write_text("id,text\na,kerosene\nb,lanthanum\n")
+    for command in (("link", one, other), ("link", one, folder / "news.index"), ("group", one, other)):
+        done = (*command, "--out", tmp_path / "out.csv", "--text-column")
+        assert "one.csv: no column Post" in linker(*done, "Post", check=1).stderr
+        linker(*done, "Beitrag")
+
+
 @pytest.mark.parametrize("command", ["link", "group"])
 def test_a_repeated_id_is_left_out_as_when_an_index_is_built(
     folder: Path, tmp_path: Path, command: str
