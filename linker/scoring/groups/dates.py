@@ -30,7 +30,7 @@ class DateField:
         value = document.metadata.get(self.name)
         if not self.format or not isinstance(value, str):
             return document_day(document.metadata, self.name)
-        return day_of(iso) if (iso := iso_date(value, self.format)) else math.nan
+        return day_of(text) if (text := iso_date(value, self.format)) else math.nan
 
 
 def date_field(documents: Sequence[Document]) -> DateField | None:
