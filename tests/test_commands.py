@@ -89,6 +89,19 @@ def test_find_asks_about_documents_and_continues(index: Path, tmp_path: Path) ->
     assert not list(tmp_path.glob("find*"))
 
 
+def test_a_text_file_without_tabs_is_one_story(index: Path, tmp_path: Path) -> None:
+    def judge(question: package.Question) -> Answer:
+        assert (question.seed.id, question.seed.full_text) == ("my%20story", "banel\nderas")
+        return "not"
+
+    story = tmp_path / "my story.txt"
+    story.write_text("banel\nderas\n")
+    assert package.find(index, story, judge, max_read=1).read == 1
+    story.write_text("s1\tbanel deras\nderas\n")
+    with pytest.raises(InputError, match=r"story\.txt:2: 1 field, expected 2"):
+        package.find(index, story, judge, max_read=1)
+
+
 def test_find_takes_judgements_as_a_mapping(index: Path) -> None:
     known = {"s": {f"d{n}": 1 for n in range(0, 60, 9)}}
     report = package.find(index, {"s": "banel deras"}, judgements=known, until=7)
@@ -180,8 +193,13 @@ def test_listeners_hear_their_own_thread_alone() -> None:
         assert list(pool.map(work, "ab")) == [["a", "a"], ["b", "b"]]
 
 
-def test_what_is_logged_can_be_shown_and_encoded(caplog: pytest.LogCaptureFixture) -> None:
-    with logging_to(logging.NullHandler()):
-        logger.info("reads %s", "in\udcff\x1b[31m\u202eput")
-    (message,) = caplog.messages
+def test_what_is_logged_can_be_shown_and_encoded_and_is_shown_once(
+    log: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Frameworks such as MCP's add a handler to the root logger, which must not repeat the lines."""
+    others = Kept()
+    monkeypatch.setattr(logging.getLogger(), "handlers", [others])
+    logger.info("reads %s", "in\udcff\x1b[31m\u202eput")
+    (message,) = log
+    assert not others.lines
     assert message == "reads in\ufffd\u241b[31m\ufffdput"

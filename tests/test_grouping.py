@@ -1,6 +1,7 @@
 """`linker group` and `Engine.group`: tables, near copies, judged pairs, promises, explanations, and refusals."""
 
 import csv
+import datetime
 import functools
 import json
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ from indexes.interface import Document
 from linker.base.errors import InputError
 from linker.cli.commands import grouping
 from linker.cli.commands.grouping import draw
+from linker.scoring.groups.dates import date_field
 from tests.helpers import linker
 
 WORDS = [
@@ -155,6 +157,27 @@ def test_documents_far_apart_in_time_are_not_linked(engine: package.Engine) -> N
     far = engine.group(days=1)
     assert right(partition(far)) == 0 and far.metadata["pairs"] < engine.group().metadata["pairs"]
     assert partition(engine.group(days=30)) == partition(engine.group())
+
+
+def test_dates_of_spreadsheets_are_read_if_the_day_is_certain(tmp_path: Path) -> None:
+    """Dates with slashes below the 13th can be read in two ways: the error names the first, and the remedy."""
+    for form, days in (("{:02}.03.2024", 31), ("{:02}/03/2024", 31), ("{:02}/03/2024", 12)):
+        dated = [
+            Document(d.id, d.text, metadata={"Nr": str(n), "Datum": form.format(1 + n % days)})
+            for n, d in enumerate(corpus())
+        ]
+        field = date_field(dated)
+        if days == 12:
+            assert field is None
+            posts = write(tmp_path / "dated.jsonl", dated)
+            refusal = linker("group", posts, "--out", tmp_path / "g.csv", "--days", "3", check=1).stderr
+            assert (
+                f"Datum of {dated[0].id} is '01/03/2024'" in refusal
+                and "in ISO 8601, such as 2024-" in refusal
+            )
+        else:
+            assert field and field.name == "Datum"
+            assert field.day(dated[1]) == datetime.date(2024, 3, 2).toordinal()
 
 
 def known(documents: Sequence[Document]) -> dict[tuple[str, str], bool]:

@@ -216,15 +216,37 @@ def test_options_of_languages_are_named(folder: Path, caplog: pytest.LogCaptureF
     assert "have no effect: `ngrams`, `layout`\n" in caplog.text
 
 
-def test_unjudged_pairs_and_repeated_ids_are_named(folder: Path, tmp_path: Path) -> None:
+def test_unjudged_pairs_are_named(folder: Path, tmp_path: Path) -> None:
     posts, news, pairs = folder / "posts.jsonl", folder / "news.index", tmp_path / "pairs.csv"
     pairs.write_text("seed,id,verdict\np1,a1,\np2,a2,\n")
     for command in (("link", posts, news), ("group", posts)):
         refusal = linker(*command, "--out", tmp_path / "out.csv", "--train", pairs, check=1).stderr
         assert "pairs.csv: no pair in it is judged" in refusal
-    (tmp_path / "twice.csv").write_text("id,text\np1,kerosene\np1,lanthanum\n")
-    refusal = linker("link", tmp_path / "twice.csv", news, "--out", tmp_path / "r", check=1).stderr
-    assert "the id 'p1' occurs twice" in refusal and "--make-ids" in refusal
+
+
+def test_a_named_column_that_no_file_has_is_refused(folder: Path, tmp_path: Path) -> None:
+    one, other = tmp_path / "one.csv", tmp_path / "other.csv"
+    one.write_text("Nr,Beitrag\n1,kerosene lamp\n2,lanthanum ore\n")
+    other.write_text("id,text\na,kerosene\nb,lanthanum\n")
+    for command in (("link", one, other), ("link", one, folder / "news.index"), ("group", one, other)):
+        done = (*command, "--out", tmp_path / "out.csv", "--text-column")
+        assert "one.csv: no column Post" in linker(*done, "Post", check=1).stderr
+        linker(*done, "Beitrag")
+
+
+@pytest.mark.parametrize("command", ["link", "group"])
+def test_a_repeated_id_is_left_out_as_when_an_index_is_built(
+    folder: Path, tmp_path: Path, command: str
+) -> None:
+    posts = tmp_path / "twice.csv"
+    posts.write_text("id,text\np1,kerosene\np1,lanthanum\np2,kerosene\n")
+    others = [folder / "news.index"] if command == "link" else []
+    log = linker(command, posts, *others, "--out", tmp_path / "out.csv").stderr
+    assert "1 unusable entry left out; the first is line 3: duplicate id 'p1': the first one was kept" in log
+    assert "lanthanum" not in (tmp_path / "out.csv").read_text()
+    linker("index", "build", posts, "--out", tmp_path / "i")
+    (quarantined,) = (json.loads(p.read_text()) for p in (tmp_path / "i" / "quarantine").glob("*.jsonl"))
+    assert (quarantined["line"], quarantined["reason"]) == (3, "duplicate id 'p1': the first one was kept")
 
 
 def test_what_cannot_be_done_is_refused(folder: Path, tmp_path: Path) -> None:

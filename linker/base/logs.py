@@ -20,12 +20,17 @@ logger.addFilter(_make_printable)
 
 @contextlib.contextmanager
 def logging_to(handler: logging.Handler, level: int = logging.INFO) -> Iterator[None]:
-    """Within the context, send the package's log records of at least `level` to `handler`."""
-    before = logger.level
+    """Within the context, send the package's log records of at least `level` to `handler` alone.
+
+    Other packages add handlers to the root logger, which would repeat them.
+    """
+    before = logger.level, logger.propagate
+    logger.propagate = False
     logger.addHandler(handler)
     logger.setLevel(level)
     try:
         yield
     finally:
         logger.removeHandler(handler)
-        logger.setLevel(before)
+        level, logger.propagate = before
+        logger.setLevel(level)

@@ -26,8 +26,8 @@ def print_result(values: Any, line: object, as_json: bool) -> None:
 
 
 def quantity(count: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun, such as "1 document" or "120 documents"."""
-    return f"{count} {noun if count == 1 else plural or noun + 's'}"
+    """Return a number with its noun, such as "1 document" or "1,200 documents"."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def note(message: str) -> None:

@@ -100,13 +100,12 @@ def _report(report: BuildReport, directory: Path, as_json: bool, outcome: str) -
     """Print what was added; if the command was interrupted, print the `outcome` and raise typer.Exit."""
     for message in report.notes:
         note(message)
-    line = f"{shown(directory)}: {quantity(report.added, 'document')} added, {report.documents} in all"
+    line = f"{shown(directory)}: {quantity(report.added, 'document')} added, {report.documents:,} in all"
     print_result(dataclasses.asdict(report), line, as_json)
     if report.quarantined and not as_json:
         address = Address.of(directory)
         where = f"the index {address.name}-quarantine" if address else f"{directory}/quarantine/"
-        records = "1 record" if report.quarantined == 1 else f"{report.quarantined:,} records"
-        note(f"{records} could not be used, and the reasons are in {where}")
+        note(f"{quantity(report.quarantined, 'record')} could not be used, and the reasons are in {where}")
     if report.interrupted:
         note(f"interrupted: {outcome}")
         raise typer.Exit(130)
@@ -137,7 +136,7 @@ def delete(
         manifest = writer.commit()
     print_result(
         {"deleted": len(unique), "documents": manifest.documents, "generation": manifest.generation},
-        f"{shown(directory)}: {quantity(len(unique), 'document')} deleted, {manifest.documents} left",
+        f"{shown(directory)}: {quantity(len(unique), 'document')} deleted, {manifest.documents:,} left",
         as_json,
     )
 
@@ -277,7 +276,7 @@ def verify(
     lines = lines or contradictions(directory) or graph_damage(directory, manifest.encoder)
     lines = lines or elastic.differences(directory)
     if expect not in (None, manifest.documents):
-        lines = [*lines, f"{directory}: {quantity(manifest.documents, 'document')} instead of {expect}"]
+        lines = [*lines, f"{directory}: {quantity(manifest.documents, 'document')} instead of {expect:,}"]
     whole = f"{directory}: {quantity(len(manifest.files), 'file')}, all as they were written"
     if manifest.elastic:
         whole += (

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from linker.base.files import path_text
 from linker.base.options import values
-from linker.base.terminal import AsJson, note, print_json
+from linker.base.terminal import AsJson, note, print_json, quantity
 from linker.cli.columns import Tables
 from linker.crosslingual.options import AlignOptions, LinkOptions, TriangulateOptions
 from linker.engine.options import GroupOptions
@@ -53,9 +53,8 @@ def group(options: GroupOptions, tables: Tables, as_json: AsJson = False) -> Non
             "out": path_text(Path(options.out or "")), **counts, "near_copies": copies, "recall": found.recall,
         })  # fmt: skip
     note(
-        f"{options.out}: {inside:,} of {len(found.members):,} documents are in {len(found):,} "
-        f"{'group' if len(found) == 1 else 'groups'} of two or more; "
-        f"{copies:,} {'is a near copy' if copies == 1 else 'are near copies'}"
+        f"{options.out}: {inside:,} of {len(found.members):,} documents are in "
+        f"{quantity(len(found), 'group')} of two or more; {quantity(copies, 'is a near copy', 'are near copies')}"
     )
 
 
@@ -74,8 +73,8 @@ def triangulate(options: TriangulateOptions, as_json: AsJson = False) -> None:
     linked = {name: len(run) for name, run in found.runs.items()}
     if as_json:
         print_json({"out": path_text(Path(options.out or "")), "clusters": len(found), "linked": linked})
-    counts = ", ".join(f"{name}: {count:,} pages" for name, count in linked.items())
-    note(f"{options.out}: {len(found):,} clusters; {counts}")
+    counts = ", ".join(f"{name}: {quantity(count, 'page')}" for name, count in linked.items())
+    note(f"{options.out}: {quantity(len(found), 'cluster')}; {counts}")
 
 
 def align(options: AlignOptions, as_json: AsJson = False) -> None:

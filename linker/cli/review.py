@@ -53,7 +53,7 @@ def export(
         opened, engine, out, reviewer=reviewer, verdicts=verdict and [verdict], bom=bom, for_asreview=for_asreview,
     )  # fmt: skip
     values = dataclasses.asdict(report) | {"path": path_text(report.path)}
-    print_result(values, f"{out}: {report.rows} {report.what}", as_json)
+    print_result(values, f"{out}: {report.rows:,} {report.what}", as_json)
     if report.without_document:
         why = "are not in the index" if index else "are left out: name the index with --index"
         note(f"the texts of {quantity(report.without_document, 'document')} {why}")
@@ -61,7 +61,7 @@ def export(
         count = quantity(report.left_out, "judgement")
         note(f"{count} cannot be expressed in this format (maybe, skip, open conflicts, repeats)")
     if report.cut:
-        cut = "1 text was" if report.cut == 1 else f"{report.cut} texts were"
+        cut = quantity(report.cut, "text was", "texts were")
         note(f"{cut} cut: an XLSX cell holds 32,767 characters; .csv and .jsonl hold all of them")
 
 

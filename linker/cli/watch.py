@@ -12,7 +12,7 @@ import typer
 from indexes.showing import one_line
 from linker.base.files import path_text
 from linker.base.options import Opt, values
-from linker.base.terminal import AsJson, note, print_json
+from linker.base.terminal import AsJson, note, print_json, quantity
 from linker.cli.columns import Names
 from linker.review.options import MatchOptions
 
@@ -55,13 +55,12 @@ def watch(
     if out and as_json:
         print_json(dataclasses.asdict(report) | {"quarantine": path_text(report.quarantine)})
     note(
-        f"{report.posts:,} posts: {report.matches:,} links of {report.matched:,} posts to {report.seeds:,} seeds"
-        + (f", in {out}" if out else "")
+        f"{quantity(report.posts, 'post')}: {quantity(report.matches, 'link')} of {quantity(report.matched, 'post')} "
+        f"to {quantity(report.seeds, 'seed')}" + (f", in {out}" if out else "")
     )
     if report.quarantined:
-        note(
-            f"{report.quarantined:,} lines could not be used; they are in {report.quarantine}, with the reasons"
-        )
+        lines = quantity(report.quarantined, "line could not be used", "lines could not be used")
+        note(f"{lines}: see {report.quarantine}, with the reasons")
 
 
 def _printer(as_json: bool) -> Callable[[PostMatch], None]:

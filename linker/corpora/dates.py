@@ -63,6 +63,15 @@ def iso_date(text: str, form: str) -> str | None:
     return moment.date().isoformat() if whole_day else moment.isoformat()
 
 
+def moment_of(text: str) -> datetime | None:
+    """Return the time that a text states in ISO 8601, in UTC if it names no zone; None if it states none."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
 def date_formats(texts: Sequence[str], share: float = 0.9) -> list[str]:
     """Return the formats in which at least a share of the texts are dates from 1900 to 2100, most likely first.
 

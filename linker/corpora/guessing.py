@@ -64,6 +64,22 @@ def in_header(path: Path, columns: Columns) -> Columns:
         return guess
 
 
+def check_names(paths: Sequence[Path], columns: Columns) -> None:
+    """Raise InputError if `columns` name a column for the ids or texts that none of the files has."""
+    by_id, by_text = (replace(columns, usual=False, **one) for one in ({"text": "text"}, {"id": None}))
+    for name, alone in ((columns.id, by_id), (columns.text, by_text)):
+        if name in (None, "id", "text"):
+            continue
+        errors = list[InputError]()
+        for path in paths:
+            try:
+                in_header(path, alone)
+            except InputError as e:
+                errors.append(e)
+        if errors and len(errors) == len(paths):
+            raise errors[0]
+
+
 def guess_columns(path: Path, columns: Columns) -> Columns | None:
     """Return `columns` with those that the file lacks replaced by a guess from the content; None if that fails.
 

@@ -68,7 +68,12 @@ def read_corpus(path: Path, columns: Columns | None = None, *, limit: int = MAX_
 
     Raises InputError, which names the remedy, if there is nothing to read.
     """
-    records = (record for _, record in numbered_records(path, columns or Columns(), limit))
+    return (record for _, record in read_lines_of(path, columns, limit))
+
+
+def read_lines_of(path: Path, columns: Columns | None, limit: int = MAX_LINE) -> Records:
+    """Yield the records of `read_corpus`, each with the number of its line or row. Raises the same InputErrors."""
+    records = numbered_records(path, columns or Columns(), limit)
     with _readable(path):
         first = next(records, None)
     if first is None:
@@ -123,7 +128,7 @@ def _read_query_records(path: Path, columns: Columns, limit: int) -> Records:
 
 
 def numbered_records(path: Path, columns: Columns, limit: int = MAX_LINE) -> Records:
-    """Yield the same as `read_corpus`, each with the number of its line or row."""
+    """Yield the records of a file or folder, none if it is empty, each with the number of its line or row."""
     if datasets.is_name(path):
         yield from datasets.documents(path)
         return

@@ -103,6 +103,11 @@ class BadLine:
             reason = Reason(_cut(reason), getattr(reason, "cause", ""), **facts)
         return cls(path, line, reason, raw[:KEPT], max(size or 0, len(raw)) > KEPT)
 
+    @classmethod
+    def repeated(cls, path: Path, line: int, document: Document) -> Self:
+        """Return the BadLine for a document whose id an earlier one has; `path` is its corpus."""
+        return cls.of(path, line, repeated_id(document.id), orjson.dumps(dataclasses.asdict(document)))
+
     def to_json(self) -> dict[str, Any]:
         r"""Return the record for a quarantine file as JSON values: file, line, reason, raw, truncated.
 
@@ -225,6 +230,11 @@ def is_utf8(raw: bytes) -> bool:
 def too_long(size: int, limit: int) -> Reason:
     """Return the reason for not using a line or record beyond the limit."""
     return Reason(f"{size:,} bytes, more than the limit of {limit:,} bytes per record", "too-long")
+
+
+def repeated_id(id_: str) -> str:
+    """Return the reason for not using a record whose id an earlier one has."""
+    return f"duplicate id {id_!r}: the first one was kept"
 
 
 def wrong_width(count: int, header: Sequence[str]) -> Reason:

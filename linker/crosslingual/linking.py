@@ -15,6 +15,8 @@ from linker.base.errors import InputError
 from linker.base.files import write_atomically
 from linker.base.logs import logger
 from linker.base.options import options as options_of
+from linker.corpora import Columns
+from linker.corpora.guessing import check_names
 from linker.corpora.reading import check_exists
 from linker.crosslingual.options import LEARN, LinkOptions, Options
 from linker.crosslingual.pages.pages import dictionary_of, split_languages
@@ -93,9 +95,10 @@ class LinkOutcome:
 
 def sides_of(options: LinkOptions) -> tuple[Side, Side]:
     """Read both sides. Raises the same InputErrors as `side_of`, before anything is read if a side is missing."""
-    for path in map(Path, (options.source, options.target)):
-        if not is_index(path):
-            check_exists(path)
+    files = [path for path in map(Path, (options.source, options.target)) if not is_index(path)]
+    for path in files:
+        check_exists(path)
+    check_names(files, options.columns or Columns())
     codes = split_languages(options.languages) if options.languages else (None, None)
     source = side_of(Path(options.source), codes[0], options.columns)
     return source, side_of(Path(options.target), codes[1], options.columns, options.encoder)

@@ -13,6 +13,7 @@ from indexes.interface import Document
 from indexes.store import manifest as manifests
 from linker.base.errors import InputError
 from linker.base.logs import logger
+from linker.base.terminal import quantity
 from linker.corpora import BadLine, Columns
 from linker.corpora.guessing import describe
 from linker.corpora.languages import CODES, LISTS, guess_language, script_language
@@ -82,8 +83,7 @@ def side_of(path: Path, code: str | None, columns: Columns | None, encoder: str 
         side = Side((path,), found, code or language_of(path, found), None, skipped)
         report_skipped(skipped)
     language = "" if side.code == UNKNOWN else f", language {side.code}"
-    count = len(side.documents)
-    logger.info("%s: %s %s%s", path, f"{count:,}", "text" if count == 1 else "texts", language)
+    logger.info("%s: %s%s", path, quantity(len(side.documents), "text"), language)
     return side
 
 

@@ -24,7 +24,6 @@ from linker.scoring.groups.evidence import Findings, PairEvidence, join_findings
 from linker.scoring.groups.finding import AGAIN, Finder
 from linker.scoring.groups.following import Change, changes, continue_numbers
 from linker.scoring.groups.stories import stories_of
-from linker.scoring.ranking.candidates import document_day
 
 
 def can_grow(collection: AnyCollection) -> TypeGuard[Collection]:
@@ -121,7 +120,7 @@ class Arriving:
         return np.arange(first, len(self._ids))
 
     def _date(self, document: Document) -> float:
-        return document_day(document.metadata, self._field) if self._field else math.nan
+        return self._field.day(document) if self._field else math.nan
 
     def _with_groups(self, documents: Iterable[int]) -> set[int]:
         """Return these documents and all other members of their groups."""

@@ -15,7 +15,7 @@ from linker.base.progress import bar
 from linker.engine.groups import Groups, build_groups
 from linker.scoring.groups.asking import Stratum, recall, strata
 from linker.scoring.groups.copies import leaders
-from linker.scoring.groups.dates import days_of, fill_from_texts, near_in_time, places
+from linker.scoring.groups.dates import check_dated, days_of, fill_from_texts, near_in_time, places
 from linker.scoring.groups.default_model import SHIPPED
 from linker.scoring.groups.evidence import FEWEST, PairEvidence
 from linker.scoring.groups.finding import gather, origin
@@ -43,6 +43,8 @@ def group(
     if not corpus:
         raise InputError("the index has no documents: there is nothing to group")
     order, dates = _ordered(corpus)
+    if days is not None:
+        check_dated(corpus, dates)
     documents, rows = [corpus[i] for i in order.tolist()], rows[order]
     numbers = {d.id: i for i, d in enumerate(documents)}
     known = judged_pairs_of(judged or {}, numbers, halved=precision is not None, seed=seed)

@@ -21,9 +21,9 @@ from indexes.anywhere import AnyWriter
 from indexes.disk import faults
 from indexes.interface import Document, Matrix
 from linker.base.errors import InputError
-from linker.base.files import path_text
 from linker.base.progress import bar
-from linker.corpora import BadLine, Columns, read_corpus
+from linker.corpora import BadLine, Columns
+from linker.corpora.reading import read_lines_of
 from linker.corpora.vectors import GivenVectors
 from linker.encoders.interface import Encoder
 from linker.engine.options import BuildOptions
@@ -135,16 +135,16 @@ class Intake:
         present = self._writer.present([r.id for _, _, r in batch if isinstance(r, Document)])
         positions: list[int] = []  # positions of the accepted documents in the batch
         position = -1
-        for path, number, record in batch:
+        for path, line, record in batch:
             position += isinstance(record, Document)
             if isinstance(record, BadLine):
-                self._quarantine(orjson.dumps(record.to_json()))
+                self._quarantine(record)
             elif (
                 record.id in documents
                 or record.id in self._added_ids
                 or (record.id in present and not self._replace)
             ):
-                self._quarantine(_duplicate(path, number, record))
+                self._quarantine(BadLine.repeated(path, line, record))
             else:
                 documents[record.id] = record
                 positions.append(position)
@@ -165,8 +165,8 @@ class Intake:
             self._added_ids.update(documents)
         self._characters += sum(len(d.text) for d in documents.values())
 
-    def _quarantine(self, line: bytes) -> None:
-        self._writer.quarantine(line)
+    def _quarantine(self, bad: BadLine) -> None:
+        self._writer.quarantine(orjson.dumps(bad.to_json()))
         self._quarantined += 1
 
     def _encode(self, documents: Sequence[Document]) -> Matrix | None:
@@ -190,8 +190,8 @@ def _records(
     corpora: Iterable[Path], columns: Columns | None
 ) -> Iterator[tuple[Path, int, Document | BadLine]]:
     for path in corpora:
-        for number, record in enumerate(read_corpus(path, columns), start=1):
-            yield path, number, record
+        for line, record in read_lines_of(path, columns):
+            yield path, line, record
 
 
 def _texts(corpora: Sequence[Path], options: BuildOptions, position: int) -> Iterator[list[str]]:
@@ -199,17 +199,6 @@ def _texts(corpora: Sequence[Path], options: BuildOptions, position: int) -> Ite
     records = itertools.islice(_records(corpora, options.columns), position, None)
     while batch := list(itertools.islice(records, options.batch_size)):
         yield [record.full_text for _, _, record in batch if isinstance(record, Document)]
-
-
-def _duplicate(path: Path, number: int, document: Document) -> bytes:
-    return orjson.dumps(
-        {
-            "file": path_text(path),
-            "record": number,
-            "reason": f"duplicate id {document.id!r}: the first one was kept",
-            "raw": orjson.dumps(dataclasses.asdict(document)).decode(),
-        }
-    )
 
 
 class Interruption(threading.Event):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from indexes.interface import Metadata, filter_values
+from linker.corpora.dates import moment_of
 
 if TYPE_CHECKING:
     from linker.engine.engine import Engine
@@ -80,10 +80,4 @@ def _is_number(text: str) -> bool:
 
 
 def _is_date(text: str) -> bool:
-    if not text[:4].isdecimal() or "-" not in text:
-        return False
-    try:
-        datetime.datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
+    return text[:4].isdecimal() and "-" in text and moment_of(text) is not None

@@ -5,7 +5,7 @@ import io
 import math
 import re
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal
@@ -18,6 +18,7 @@ from babel.messages.pofile import read_po
 from babel.numbers import format_decimal, format_percent, format_scientific
 from babel.support import Translations
 
+from linker.corpora.dates import moment_of
 from linker.review.wording import Sentence
 
 FOLDER = Path(__file__).with_name("locale")
@@ -72,29 +73,20 @@ class ReaderLanguage:
 
     def time(self, value: str, form: Literal["short", "medium", "long"] = "medium") -> str:
         """Format an ISO 8601 time for the locale, in UTC; other text is returned unchanged."""
-        try:
-            moment = datetime.fromisoformat(value)
-        except ValueError:
-            return value
-        return format_datetime(moment.astimezone(UTC) if moment.tzinfo else moment, form, locale=self.locale)
+        moment = moment_of(value)
+        return format_datetime(moment.astimezone(UTC), form, locale=self.locale) if moment else value
 
     def ago(self, value: str) -> str:
         """Return how long ago a time in ISO 8601 was, in words; any other text is returned unchanged."""
-        try:
-            moment = datetime.fromisoformat(value)
-        except ValueError:
+        if (moment := moment_of(value)) is None:
             return value
-        since = min(moment.astimezone(UTC) - datetime.now(UTC), timedelta(0))
+        since = min(moment - datetime.now(UTC), timedelta(0))
         return str(format_timedelta(since, add_direction=True, threshold=1, locale=self.locale))
 
     def day(self, value: str) -> str:
         """Return a day in ISO 8601 (2002-01-13, also with a time) in the locale's format; other text is unchanged."""
-        if not DAY.match(value):
-            return value
-        try:
-            return format_date(date.fromisoformat(value[:10]), "long", locale=self.locale)
-        except ValueError:
-            return value
+        moment = moment_of(value[:10]) if DAY.match(value) else None
+        return format_date(moment.date(), "long", locale=self.locale) if moment else value
 
 
 def catalogue(code: str) -> Catalog:

@@ -43,7 +43,7 @@ class FindOptions:
     directory: Annotated["Paths | Engine", Opt(
         "Directory of the index, elastic+https://HOST:PORT/NAME, or several that are searched as one.", "",
         metavar="DIR...", read=list[Path])]
-    seeds: Annotated[Seeds, Opt("Seed texts: JSONL, BEIR, TSV, CSV or XLSX.", metavar="FILE", read=Path)]
+    seeds: Annotated[Seeds, Opt("Seed texts: JSONL, BEIR, TSV, CSV, XLSX; TXT: one story.", metavar="FILE", read=Path)]
     judge: "Callable[[Question], Answer] | None" = None
     _: KW_ONLY
     judgements: Annotated[str | Path | Mapping[str, Mapping[str, float]] | None, Opt(

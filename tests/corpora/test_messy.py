@@ -13,7 +13,7 @@ from indexes.store import manifest as manifests
 from linker import BuildOptions, Engine
 from linker.base.errors import InputError
 from linker.corpora import Columns, preview, read_corpus, read_queries
-from linker.corpora.dates import date_formats, iso_date
+from linker.corpora.dates import date_formats, iso_date, moment_of
 from linker.corpora.dialects import guess_encoding
 from linker.corpora.records import BadLine
 from linker.corpora.trials import trial
@@ -144,7 +144,7 @@ def test_a_latin_1_table_keeps_every_row(tmp_path: Path) -> None:
     rows = [f"d{i};{text} {i}" for i, text in enumerate(texts)]
     (tmp_path / "c.csv").write_bytes("\r\n".join(["id;text", *rows]).encode("latin-1"))
     result = linker("index", "build", tmp_path / "c.csv", "--out", tmp_path / "index")
-    assert "10000 documents added" in result.stdout
+    assert "10,000 documents added" in result.stdout
     assert "encoding cp1252, columns separated by semicolon" in result.stderr
     with Engine.open(tmp_path / "index") as engine:
         assert engine.document("d19").text == f"{FRENCH[1]} 19"
@@ -219,3 +219,8 @@ def test_a_header_without_the_named_columns_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "q.tsv").write_text("Inhalt\tx\nKatze\ty\n")
     with pytest.raises(InputError, match="no column Nr"):
         read_queries(tmp_path / "q.tsv", Columns("Nr", "Inhalt"))
+
+
+def test_a_time_without_a_zone_is_utc_on_every_machine() -> None:
+    assert moment_of("2024-01-02T03:04") == moment_of("2024-01-02T05:04+02:00") != moment_of("2024-01-02")
+    assert moment_of("2. Januar 2024") is moment_of("") is None

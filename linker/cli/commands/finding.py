@@ -10,11 +10,14 @@ from typing import Any
 
 from linker.base.errors import InputError
 from linker.base.files import real
+from linker.base.lines import read_lines
 from linker.base.logs import logger
 from linker.base.options import takes
 from linker.base.progress import Progress
 from linker.cli.commands.arguments import open_index
 from linker.corpora import Columns, read_queries
+from linker.corpora.dialects import kind_of
+from linker.crosslingual.pages.pages import read_documents
 from linker.engine.engine import Engine
 from linker.evaluation.formats import load_qrels
 from linker.review.exporting import check_suffix, export
@@ -89,10 +92,18 @@ def seeds_of(given: Seeds, engine: Engine, columns: Columns | None = None) -> li
     if isinstance(given, Mapping):
         pairs = list(given.items())
     elif isinstance(given, (str, Path)):
-        pairs = [(q.id, q.text) for q in read_queries(Path(given), columns)]
+        pairs = _in_file(Path(given), columns)
     else:
         pairs = [(str(number), text) for number, text in enumerate(given, start=1)]
     return [Seed(id_, text, document=document(id_, text)) for id_, text in pairs]
+
+
+def _in_file(path: Path, columns: Columns) -> list[tuple[str, str]]:
+    """Return the ids and texts of a file's seeds; a text file without tabs is one seed, as in a folder of texts."""
+    is_text = kind_of(path.name) == "text" and path.is_file()
+    if is_text and not any(b"\t" in raw for _, raw, _ in read_lines(path)):
+        return [(id_, document.full_text) for id_, document in read_documents(path)[0].items()]
+    return [(q.id, q.text) for q in read_queries(path, columns)]
 
 
 def ledger_path(given: str | Path | None, seeds: str | Path) -> Path:

@@ -22,9 +22,10 @@ from linker.base.options import takes
 from linker.base.progress import listening
 from linker.cli.commands.arguments import judged_pairs, paths
 from linker.corpora import Columns
+from linker.corpora.guessing import check_names
 from linker.crosslingual.regrouping import regroup
 from linker.crosslingual.runs import explanations_path
-from linker.crosslingual.sides import Side, side_of
+from linker.crosslingual.sides import Side, is_index, side_of
 from linker.engine.arriving import Arriving
 from linker.engine.evidence import Span, passage_columns
 from linker.engine.groups import Groups
@@ -172,6 +173,7 @@ def draw(groups: Groups, count: int, seed: int = 0) -> list[tuple[str, str, floa
 
 def _corpus(files: Sequence[Path], columns: Columns | None, encoder: str | None) -> Side:
     """Return the documents of all corpora as one `Side`. Raises InputError if an id is in two of them."""
+    check_names([path for path in files if not is_index(path)], columns or Columns())
     sides = [side_of(path, None, columns, encoder) for path in files]
     if len(sides) == 1:
         return sides[0]

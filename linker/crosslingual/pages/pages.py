@@ -19,9 +19,11 @@ from indexes.dtypes import Int32Array, Int64Array
 from indexes.interface import Document
 from linker.base.errors import InputError
 from linker.base.logs import logger
-from linker.corpora import BadLine, Columns, read_corpus
+from linker.base.terminal import quantity
+from linker.corpora import BadLine, Columns
 from linker.corpora.dictionaries import Dictionary, read_dictionary
 from linker.corpora.languages import CODES, guess_language
+from linker.corpora.reading import read_lines_of
 from linker.crosslingual.pages.chunks import in_chunks
 from linker.crosslingual.pages.languages import Language, language
 
@@ -173,17 +175,14 @@ class Pages:
 def read_documents(
     path: Path, columns: Columns | None = None
 ) -> tuple[dict[str, Document], tuple[BadLine, ...]]:
-    """Return the documents of a corpus by id, and the records that could not be read. Raises InputError."""
+    """Return the documents of a corpus by id, and the records that cannot be used. Raises InputError."""
     documents: dict[str, Document] = {}
     skipped: list[BadLine] = []
-    for record in read_corpus(path, columns):
+    for line, record in read_lines_of(path, columns):
         if isinstance(record, BadLine):
             skipped.append(record)
         elif record.id in documents:
-            remedy = ", or pass `make_ids`" if columns else ""
-            raise InputError(
-                f"{path}: the id {record.id!r} occurs twice: give each text an id of its own{remedy}"
-            )
+            skipped.append(BadLine.repeated(path, line, record))
         else:
             documents[record.id] = record
     if not documents:
@@ -240,7 +239,7 @@ def _from_name(path: Path) -> str | None:
 def pages_of(path: str | Path, code: str | None) -> Pages:
     """Read the pages of a file or folder. Raises the same InputErrors as `read_pages`."""
     pages = read_pages(Path(path), code)
-    logger.info("%s: %s pages, language %s", path, f"{len(pages):,}", pages.language.code)
+    logger.info("%s: %s, language %s", path, quantity(len(pages), "page"), pages.language.code)
     report_skipped(pages.skipped)
     return pages
 
@@ -248,7 +247,7 @@ def pages_of(path: str | Path, code: str | None) -> Pages:
 def dictionary_of(path: str | Path) -> Dictionary:
     """Read a dictionary. Raises the same InputErrors as `read_dictionary`."""
     dictionary = read_dictionary(Path(path))
-    logger.info("%s: %s pairs, read as %s", path, f"{len(dictionary.pairs):,}", dictionary.format)
+    logger.info("%s: %s, read as %s", path, quantity(len(dictionary.pairs), "pair"), dictionary.format)
     report_skipped(dictionary.skipped)
     return dictionary
 
@@ -257,5 +256,5 @@ def report_skipped(skipped: Sequence[BadLine]) -> None:
     """Log how many records were left out, and the first of them."""
     if skipped:
         first = skipped[0]
-        entries = "1 unusable entry" if len(skipped) == 1 else f"{len(skipped):,} unusable entries"
+        entries = quantity(len(skipped), "unusable entry", "unusable entries")
         logger.info(f"{first.path}: {entries} left out; the first is line {first.line}: {first.reason}")

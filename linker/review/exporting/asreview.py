@@ -15,6 +15,7 @@ import xxhash
 
 from indexes.interface import Document
 from linker.corpora.asreview import CONFIG, DATA, DATABASE, VERSION
+from linker.corpora.dates import moment_of
 from linker.review.agreement import decided
 from linker.review.exporting import ris
 from linker.review.exporting.rows import Cell, cell, tags_text
@@ -187,6 +188,5 @@ def _groups(tags: Sequence[str]) -> list[dict[str, Any]]:
 
 def _seconds(time: str) -> float | None:
     """Return a ledger's time in seconds since 1970; None if it is not a time."""
-    with contextlib.suppress(ValueError):
-        return datetime.fromisoformat(time).timestamp()
-    return None
+    moment = moment_of(time)
+    return moment.timestamp() if moment else None

@@ -5,7 +5,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import orjson
 from linker.base.errors import InputError
 from linker.base.files import replacing
 from linker.corpora import BadLine
+from linker.corpora.dates import moment_of
 from linker.review.exporting.rows import tags_of
 from linker.review.importing.readers import Fields, Found, read_records
 from linker.review.interface import VERDICTS, Judgement, Verdict
@@ -235,12 +236,10 @@ def _time(text: str) -> str:
     """Return a time as a ledger stores it; one without a time zone, such as those in ASReview's tables, is UTC."""
     if not text:
         return ""
-    try:
-        time = datetime.fromisoformat(text)
-        aware = time if time.tzinfo else time.replace(tzinfo=UTC)
-        return aware.astimezone(UTC).isoformat(timespec="milliseconds")
-    except (ValueError, OverflowError):
-        raise _BadRecordError(f"the time {text[:50]!r} is not written as 2026-01-31 12:00:00") from None
+    with contextlib.suppress(OverflowError):
+        if moment := moment_of(text):
+            return moment.astimezone(UTC).isoformat(timespec="milliseconds")
+    raise _BadRecordError(f"the time {text[:50]!r} is not written as 2026-01-31 12:00:00")
 
 
 def _tags(value: Any) -> tuple[str, ...]:

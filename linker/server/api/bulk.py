@@ -11,7 +11,7 @@ from indexes.interface import BadDocumentError, Document, DuplicateIdError
 from indexes.store.segments import storable
 from linker.base.lines import MAX_LINE, Line, Splitter
 from linker.base.printable import json_kind
-from linker.corpora.records import Columns, UnusableError, make_document, too_long
+from linker.corpora.records import Columns, UnusableError, make_document, repeated_id, too_long
 from linker.engine.engine import Engine
 from linker.server.api.served import Served
 from linker.server.errors import ProblemError
@@ -89,7 +89,7 @@ class DocumentStream:
         """Keep a document for the next commit. Raises UnusableError if its id is already there and stays."""
         if document.id in self._pending:
             if not self._replace:
-                raise UnusableError(_duplicate(document.id))
+                raise UnusableError(repeated_id(document.id))
             self.report.replaced += 1
         self._pending[document.id] = number, document
 
@@ -104,7 +104,7 @@ class DocumentStream:
             present = _present(engine, batch)
             if not self._replace:
                 for id_ in present:
-                    self.report.refuse(batch.pop(id_)[0], _duplicate(id_))
+                    self.report.refuse(batch.pop(id_)[0], repeated_id(id_))
             try:
                 if batch:
                     engine.add([document for _, document in batch.values()], replace=self._replace)
@@ -137,7 +137,3 @@ def _document(raw: bytes, size: int) -> Document:
         return storable(make_document(fields, Columns()))
     except BadDocumentError as e:
         raise UnusableError(str(e)) from None
-
-
-def _duplicate(id_: str) -> str:
-    return f"duplicate id {id_!r}: the first one was kept"

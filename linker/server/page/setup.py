@@ -33,6 +33,7 @@ router = APIRouter()
 Task = Literal["index", "map", "match", "group"]
 # The page from which a job is started, and which the navigation shows as current during the job.
 PAGE_OF_JOB: Mapping[Task, str] = {"index": "project", "map": "map", "match": "judge", "group": "groups"}
+GROUPS = "groups"  # the job, in project.json, of a review that opens with its groups
 SHOWN = 20  # maximum number of unusable rows that the form lists
 DELIMITERS = {",": message("commas"), ";": message("semicolons"), "\t": message("tabs"), "|": message("bars")}
 STEPS = {
@@ -130,8 +131,9 @@ async def start(request: Request, project: InProject) -> Response:
     posts, articles = _sources(uploads, "posts"), _sources(uploads, "articles")
     names = [u.path.name for u in uploads]
     spec = specification(project, posts, articles, encoder=choice.encoder or "none", language=choice.language)
-    with Ledger(project.ledger) as ledger:
-        ledger.set("unit", choice.unit)
+    if project.about.get("job") != GROUPS:
+        with Ledger(project.ledger) as ledger:
+            ledger.set("unit", choice.unit)
     try:
         begin(request, project, spec, names)
     except InputError as e:
@@ -239,6 +241,8 @@ def cancel(request: Request, project: InProject, task: Task = "index") -> Respon
 def _after(request: Request, project: Project, task: Task) -> Response:
     """Go to the page that follows a job: the first document, if it was the first job of a review with seeds."""
     route = PAGE_OF_JOB[task]
+    if task == "index" and project.ready and project.about.get("job") == GROUPS:
+        return go(request, "groups", project)
     if task == "index" and project.ready and (row := row_of(project)).seeds and not (row.judged or row.none):
         route = "judge"
     return go(request, route, project)

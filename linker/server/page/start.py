@@ -1,4 +1,4 @@
-"""The start page: the two jobs to choose from, the folder's reviews, and new reviews from files or the sample."""
+"""The start page: the three jobs to choose from, the folder's reviews, and new reviews from files or the sample."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -18,11 +18,11 @@ from linker.server.page.files import look
 from linker.server.page.projects import Files, Name, row_of, store_all
 from linker.server.page.rendering import go, message, page, translate
 from linker.server.page.reviews import workspace_of
-from linker.server.page.setup import begin
+from linker.server.page.setup import GROUPS, begin
 
 router = APIRouter()
 Text = Annotated[str, Form(max_length=500_000)]
-Job = Literal["story", "rows"]
+Job = Literal["story", "rows", "groups"]
 UNITS: dict[str, Unit] = {"story": "topic", "rows": "pairs"}
 SAMPLE = Path(__file__).parent / "sample"
 SAMPLE_NAME = message("Sample: the flood of Arnebruck")
@@ -30,7 +30,7 @@ SAMPLE_NAME = message("Sample: the flood of Arnebruck")
 
 @router.get("/", name="home")
 def show(request: Request) -> Response:
-    """Show the two jobs and all reviews; if the server serves a single review, redirect to it."""
+    """Show the three jobs and all reviews; if the server serves a single review, redirect to it."""
     workspace = workspace_of(request)
     if workspace.single:
         return go(request, "project", workspace.single)
@@ -99,8 +99,10 @@ def _take(project: Project, role: str, files: list[UploadFile]) -> None:
 def _describe(project: Project, job: str, about: str) -> None:
     """Store the job that was chosen, and the description of the story as a seed."""
     about = about.replace("\r\n", "\n").strip()
+    if job == GROUPS:
+        project.describe(job=GROUPS)
     with Ledger(project.ledger) as ledger:
-        if job:
+        if job in UNITS:
             ledger.set("unit", UNITS[job])
         if about:
             ledger.put_seeds([Seed("description", about)])

@@ -77,11 +77,12 @@ async def review(client: Client) -> None:
     assert answer["progress"]["enough"] or answer["next"] is None
 
 
-async def test_a_model_searches_and_reviews(index: Path) -> None:
+async def test_a_model_searches_and_reviews(index: Path, tmp_path: Path) -> None:
     """One session from the list of tools to the stopping rule, as a client would run it, over pipes."""
     command = ["-W", "error", "-m", "linker", "mcp", str(index)]
     server = StdioServerParameters(command=sys.executable, args=command, env={"PYTHONPATH": str(ROOT)})
-    async with Client(stdio_client(server)) as client:
+    errors = (tmp_path / "stderr").open("w+", encoding="utf-8")
+    async with Client(stdio_client(server, errors)) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert list(tools) == ["search", "link", "group", "find", "judge"]
         assert all(t.description and t.input_schema["properties"] and t.output_schema for t in tools.values())
@@ -99,6 +100,9 @@ async def test_a_model_searches_and_reviews(index: Path) -> None:
         assert FLOODS[:20] in linked["p"]["hits"][0]["document"]["text"]
         assert linked["p"]["no_match"] < linked["q"]["no_match"]
         await review(client)
+    with errors:
+        errors.seek(0)
+        assert errors.read().count(": 2 texts") == 1
     with Ledger(index.with_name("index.review.sqlite")) as ledger:
         judgements = ledger.judgements()
         assert {j.reviewer for j in judgements} == {"mcp"}

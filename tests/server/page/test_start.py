@@ -1,4 +1,4 @@
-"""The start: two jobs, the sample, and an import that can be corrected, from messy files, with and without scripts."""
+"""The start: three jobs, the sample, and an import of messy files that can be corrected, with and without scripts."""
 
 import ast
 import contextlib
@@ -276,6 +276,22 @@ def test_the_job_chosen_at_the_start_stands(tmp_path: Path, job: str, unit: str)
         (project,) = Workspace(tmp_path).projects
         with Ledger(project.ledger) as ledger:
             assert [seed.text for seed in ledger.seeds] == ["A river floods"]
+
+
+def test_groups_are_a_job_of_the_start(tmp_path: Path) -> None:
+    with client(tmp_path) as browser:
+        assert "/new/groups" in browser.get("/").text
+        asked = browser.get("/new/groups").text
+        assert 'name="posts"' in asked and 'name="articles"' not in asked
+        data = {key: value for key, value in form(asked, "/upload").items() if value}
+        page = browser.post("/upload", data=data, files=[("posts", ("p.csv", titled()))]).text
+        assert "unit" not in form(page, "/setup")
+        (project,) = Workspace(tmp_path).projects
+        browser.post(f"/p/{project.key}/setup", data=form(page, "/setup"))
+        wait(browser, project.key)
+        assert browser.get(f"/p/{project.key}/job").url.path == f"/p/{project.key}/groups"
+        home = browser.get("/").text
+        assert f'href="/p/{project.key}/groups"' in home and "0 found" not in home and "One story" not in home
 
 
 def test_many_seeds_that_differ_are_told_from_one_story() -> None:
