@@ -106,10 +106,13 @@ class QueryLexicon:
         This is backed-off translation (Oard, Levow & Cabezas 2001): stemmers do not conflate all forms of a word in
         agglutinative languages.
         """
+        if translation := self.words.get(term):
+            return translation
         least = max(BEGINNING, math.ceil(SHARED * len(term)))
         beginnings = (term[:end] for end in range(len(term), least - 1, -1))
-        near = (self._beginnings[one] for one in beginnings if one in self._beginnings)
-        return self.words.get(term) or next((self.words[one] for one in near), None)
+        return next(
+            (self.words[self._beginnings[one]] for one in beginnings if one in self._beginnings), None
+        )
 
     @cached_property
     def _beginnings(self) -> dict[str, str]:
@@ -188,7 +191,9 @@ class Translating(Analysis):
 
     def content_terms(self, prepared: str) -> list[str]:
         """Return the terms of a piece's translation."""
-        return self._index.content_terms(self._index.prepare(self._lexicon.of_piece(prepared)))
+        # Compiled code splits texts at fewer characters than `pieces`.
+        words = " ".join(map(self._lexicon.of_piece, self.pieces(prepared)))
+        return self._index.content_terms(self._index.prepare(words)) if words else []
 
     def query_terms(self, text: str) -> Counter[str]:
         """Return the terms of a text's translation, and their counts."""
