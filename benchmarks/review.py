@@ -1,6 +1,6 @@
 """Reading orders of a review on news-topics: feedback, ASReview, BM25 by the seeds' headlines; and what feedback costs.
 
-    ASREVIEW_PYTHON=/path/to/asreview-env/bin/python python -m benchmarks.review --work FOLDER [--only orders cost languages]
+    ASREVIEW_PYTHON=/path/to/asreview-env/bin/python python -m benchmarks.review --work FOLDER [--only orders cost …]
 
 The topics are ordered by size; every other one, starting with the second, is reported (parts of the learner were
 chosen on topics that may be among them: see docs/review.md), and all of them next to ASReview. Both read each topic
