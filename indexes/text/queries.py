@@ -96,17 +96,15 @@ class QueryTerms:
 
     def _with_pieces(self, memory: Memory, data: bytes, unknown: Int64Array) -> Memory:
         """Add the terms of `unknown` pieces (hash, begin, end) to `memory`, or to a new one if full; return it."""
-        spans = {hash_: data[begin:end] for hash_, begin, end in unknown.reshape(-1, 3).tolist()}
-        terms = [
-            [term_hash(term) for term in self._analysis.content_terms(piece.decode())]
-            for piece in spans.values()
-        ]
-        hashes = np.fromiter(spans, np.int64, len(spans))
+        every, begin, end = unknown.reshape(-1, 3).T
+        hashes, first = np.unique(every, return_index=True)
+        spans = zip(begin[first].tolist(), end[first].tolist(), strict=True)
+        terms = [[term_hash(t) for t in self._analysis.content_terms(data[a:b].decode())] for a, b in spans]
         sizes = np.fromiter(map(len, terms), np.int64, len(terms))
         held = int(sizes.sum())
-        every = np.fromiter(itertools.chain.from_iterable(terms), np.uint64, held)
+        joined = np.fromiter(itertools.chain.from_iterable(terms), np.uint64, held)
         while not kernels.call(
-            self._library.remember, memory.layout, len(hashes), hashes, sizes, every, held
+            self._library.remember, memory.layout, len(hashes), hashes, sizes, joined, held
         ):
             # Double the room, so that the pieces of one call, which arrive in parts, all fit in the end.
             memory = self._empty_memory(2 * max(MOST, len(hashes), held))

@@ -91,10 +91,12 @@ def import_(
     Example: linker review import review.sqlite judged.xlsx
     """
     from linker.review.importing import import_judgements
+    from linker.review.importing.judgements import choose
     from linker.review.importing.readers import read_records
     from linker.review.ledger import Ledger
 
-    read_records(source)  # checked before a ledger is created, in case the file's kind is unknown
+    if not ledger.exists():  # a file that cannot be used leaves no ledger
+        choose(source, read_records(source), label, seed)
     report = import_judgements(
         source, Ledger(ledger), reviewer=reviewer, seed=seed, label=label, random=random
     )

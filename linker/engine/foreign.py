@@ -17,11 +17,13 @@ from indexes.anywhere import AnyCollection
 from indexes.dtypes import AnyArray, Float32Array
 from indexes.interface import Document, RowArray
 from indexes.text.linear import TextVector
-from linker.engine.lexicons import SURE, QueryLexicon, likeliest
+from indexes.text.queries import QueryTerms
+from linker.engine.lexicons import SURE, QueryLexicon, Translating, likeliest, odds_of_each
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
+AT_ONCE = 256  # documents translated together
 BEGINNING = 600  # characters from which a document's language is detected
 # Weight of a document's own words; chosen on topics other than those that benchmarks/review_across.py measures.
 OWN = 0.4
@@ -44,8 +46,10 @@ class Foreign:
         """The language of each row: the position of its lexicon, or −1 for the index's own language; int16 [rows]."""
         found = np.full(len(self.collection.rows.ids), -1, dtype=np.int16)
         if self.lexicons:
-            documents = self.collection.documents
-            found[:] = [self._language(documents[row].full_text) for row in range(len(found))]
+            odds = odds_of_each(
+                self.lexicons, [text[:BEGINNING] for text in self.collection.documents.texts()]
+            )
+            found[:] = np.where(odds.max(axis=1) >= SURE, odds.argmax(axis=1), -1)
         return found
 
     @functools.cached_property
@@ -70,17 +74,17 @@ class Foreign:
         number = self._language(document.full_text)
         if number < 0:
             return own
-        translated = self._translated(document, number)
+        _, translated = self.collection.linear.vectors([document], self._analyses[number])
         terms = np.concatenate([own.terms, translated.terms])
         values = np.concatenate([OWN * own.values, TRANSLATED * translated.values])
         terms, places = np.unique(terms, return_inverse=True)
         return TextVector(terms, np.bincount(places, values, len(terms)).astype(np.float32))
 
-    def _translated(self, document: Document, number: int) -> TextVector:
-        lexicon = self.lexicons[number]
-        title = lexicon.translated(document.title) if document.title else ""
-        words = Document(document.id, lexicon.translated(document.text), title, document.metadata)
-        return self.collection.linear.vector(words)
+    @functools.cached_property
+    def _analyses(self) -> list[QueryTerms]:
+        """What turns texts into the terms of their translations, by language."""
+        settings = self.collection.manifest.analysis
+        return [QueryTerms(Translating(lexicon, settings)) for lexicon in self.lexicons]
 
     def scores(self, terms: AnyArray, weights: AnyArray) -> Float32Array:
         """Return the score of every row under these term weights, like `LinearText.scores`, but with translations."""
@@ -98,9 +102,18 @@ class Foreign:
         """The terms of all translations, uint64 [terms] ascending, and the translations, float32 [rows, terms]."""
         from scipy.sparse import csr_matrix
 
-        documents, languages = self.collection.documents, self.languages
-        vectors = [self._translated(documents[row], int(languages[row])) for row in self.rows.tolist()]
-        terms, columns = np.unique(np.concatenate([v.terms for v in vectors]), return_inverse=True)
-        ends = np.cumsum([0, *(len(v.terms) for v in vectors)])
-        values = np.concatenate([v.values for v in vectors])
-        return terms, csr_matrix((values, columns, ends), shape=(len(vectors), len(terms)))
+        documents, languages = self.collection.documents, self.languages[self.rows]
+        order, counts, parts = np.argsort(languages, kind="stable"), list[AnyArray](), list[TextVector]()
+        for number, analysis in enumerate(self._analyses):
+            chosen = self.rows[order[languages[order] == number]].tolist()
+            for start in range(0, len(chosen), AT_ONCE):
+                part = [documents[row] for row in chosen[start : start + AT_ONCE]]
+                count, vectors = self.collection.linear.vectors(part, analysis)
+                counts.append(count)
+                parts.append(vectors)
+        terms, columns = np.unique(np.concatenate([part.terms for part in parts]), return_inverse=True)
+        rows, values = (
+            np.repeat(order, np.concatenate(counts)),
+            np.concatenate([part.values for part in parts]),
+        )
+        return terms, csr_matrix((values, (rows, columns)), shape=(len(order), len(terms)))

@@ -8,18 +8,22 @@ names, the search uses both the original words and their translations.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import orjson
 
+from indexes.dtypes import Float64Array
 from indexes.store import schema
 from indexes.store.schema import SchemaError, flag, mapping, number, one_of, record, text
-from indexes.text.analysis import Analysis
-from indexes.text.parameters import LANGUAGES
+from indexes.text.analysis import Analysis, encodable
+from indexes.text.parameters import LANGUAGES, AnalysisSettings
+from indexes.text.vocabulary import TermVocabulary
 from linker.base.errors import InputError
 from linker.base.files import read_regular
 from linker.scoring.pairs.words import CHARACTER_OR_WORD
@@ -82,11 +86,11 @@ class QueryLexicon:
 
     def translated(self, text: str) -> str:
         """Translate a text word by word into the language of the index, without stop words."""
-        out = map(self._of_piece, self._analysis.pieces(self._analysis.prepare(text)))
+        out = map(self.of_piece, self._analysis.pieces(self._analysis.prepare(text)))
         return " ".join(filter(None, out)) or text
 
     @cached_property
-    def _of_piece(self) -> Callable[[str], str]:
+    def of_piece(self) -> Callable[[str], str]:
         """The cached translation of a token: the token itself if it has no translation, or nothing for a stop word."""
 
         @lru_cache(MOST_WORDS)
@@ -102,10 +106,13 @@ class QueryLexicon:
         This is backed-off translation (Oard, Levow & Cabezas 2001): stemmers do not conflate all forms of a word in
         agglutinative languages.
         """
+        if translation := self.words.get(term):
+            return translation
         least = max(BEGINNING, math.ceil(SHARED * len(term)))
         beginnings = (term[:end] for end in range(len(term), least - 1, -1))
-        near = (self._beginnings[one] for one in beginnings if one in self._beginnings)
-        return self.words.get(term) or next((self.words[one] for one in near), None)
+        return next(
+            (self.words[self._beginnings[one]] for one in beginnings if one in self._beginnings), None
+        )
 
     @cached_property
     def _beginnings(self) -> dict[str, str]:
@@ -147,6 +154,50 @@ def likeliest(lexicons: Sequence[QueryLexicon], text: str) -> tuple[int, float]:
     odds = [sum(lexicon.leaning.get(word, 0.0) for word in words) for lexicon in lexicons]
     best = max(odds, default=-SURE)
     return (odds.index(best) if odds else -1), best
+
+
+def odds_of_each(lexicons: Sequence[QueryLexicon], texts: Sequence[str]) -> Float64Array:
+    """Return the log odds of many texts, as in `likeliest`: float64 [texts, lexicons]."""
+    words = TermVocabulary(_Words("none"))
+    numbers, counts = words.numbers(texts)
+    owner = np.repeat(np.arange(len(texts)), counts)
+    return np.column_stack(
+        [
+            np.bincount(
+                owner, np.array([lexicon.leaning.get(word, 0.0) for word in words.terms])[numbers], len(texts)
+            )
+            for lexicon in lexicons
+        ]
+    )
+
+
+class _Words(Analysis):
+    """The analysis of a text of which the language is to be recognised."""
+
+    def prepare(self, text: str) -> str:
+        return encodable(text).lower()
+
+    def terms_of_each(self, pieces: Sequence[str]) -> list[list[str]]:
+        return list(map(CHARACTER_OR_WORD.findall, pieces))
+
+
+class Translating(Analysis):
+    """The analysis of texts in a lexicon's language: their terms are those of their translations."""
+
+    def __init__(self, lexicon: QueryLexicon, settings: AnalysisSettings) -> None:
+        """`settings`: the analysis of the texts of the index."""
+        super().__init__(lexicon.language)
+        self._lexicon, self._index = lexicon, Analysis(settings)
+
+    def content_terms(self, prepared: str) -> list[str]:
+        """Return the terms of a piece's translation."""
+        # Compiled code splits texts at fewer characters than `pieces`.
+        words = " ".join(map(self._lexicon.of_piece, self.pieces(prepared)))
+        return self._index.content_terms(self._index.prepare(words)) if words else []
+
+    def query_terms(self, text: str) -> Counter[str]:
+        """Return the terms of a text's translation, and their counts."""
+        return self._index.query_terms(self._lexicon.translated(text))
 
 
 def translate_queries(

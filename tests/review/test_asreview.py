@@ -76,8 +76,7 @@ def test_every_document_leaves_with_label_and_comes_back(tmp_path: Path, ledger:
     assert {id_: int(j.relevant) for id_, j in found.items()} == {"p1": 1, "p2": 0, "p5": 1}
     assert found["p1"].note == "a ü note"
     assert found["p1"].time[:19] == TIME[:19]
-    if suffix != ".ris":
-        assert (found["p1"].tags, found["p2"].tags) == (("core",), ("wrong topic",))
+    assert (found["p1"].tags, found["p2"].tags) == (("core",), ("wrong topic",))
 
 
 @pytest.mark.parametrize("suffix", [".ris", ".asreview"])

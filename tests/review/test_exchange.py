@@ -181,7 +181,7 @@ GIVEN = st.builds(
     max_examples=40,
     deadline=None,
 )
-@given(judgements=st.lists(GIVEN, max_size=6))
+@given(judgements=st.lists(GIVEN, min_size=1, max_size=6))
 def test_what_leaves_comes_back(
     tmp_path_factory: pytest.TempPathFactory, suffix: str, judgements: list[Judgement]
 ) -> None:

@@ -11,7 +11,7 @@ from indexes.dtypes import Float32Array
 from indexes.interface import Document
 from linker.engine import Engine, building
 from linker.engine.foreign import OWN, TRANSLATED, Foreign
-from linker.engine.lexicons import QueryLexicon
+from linker.engine.lexicons import SURE, QueryLexicon, likeliest
 from linker.review.interface import Judgement, LanguageCount, Seed
 from linker.review.learning import FeedbackOrder
 from linker.review.population import Population
@@ -91,6 +91,35 @@ def test_all_rows_are_scored_by_what_their_vectors_are(engine: Engine) -> None:
         for v in vectors
     ]
     assert engine.foreign.scores(terms, weights) == pytest.approx(slow, abs=1e-5)
+
+
+def test_documents_are_translated_in_one_pass_as_one_by_one(tmp_path: Path) -> None:
+    words = {"haus": "house", "wurz": "root directory", "geht": "who", "unbenutzt": "unused"}
+    german = QueryLexicon("de", "german", words, {"das": 3.0, "haus": 3.0, "the": -3.0, "von": 1.0})
+    chinese = QueryLexicon("zh", "chinese", {"目录": "directory", "文件": "file"}, {"录": 3.0, "文": 3.0})
+    texts = [
+        ("Das Haus", "von Müllers, das Haus: »rleigh« (rleigh→Wurz) v1.5/haus_2, 12.30"), ("", "Das Haus geht"),
+        ("", "das Haus die der und"), ("Das Haus", "die der"), ("", "Das HAUS der Häuser, unbenutztere Wurzeln…"),
+        ("文件", "列出目录和文件,literal、locale"), ("", "the house of das Haus"), ("The root", "unused file"),
+    ]  # fmt: skip
+    building.create(tmp_path / "index", encoder="none", language="english")
+    with Engine(tmp_path / "index") as engine:
+        engine.add(Document(f"d{n}", text, title) for n, (title, text) in enumerate(texts))
+        engine.store_lexicon(german)
+        engine.store_lexicon(chinese)
+        foreign, linear = engine.foreign, engine.collection.linear
+        each = [engine.document(id_) for id_ in engine.collection.rows.ids]
+        likely = [likeliest(foreign.lexicons, document.full_text) for document in each]
+        assert foreign.languages.tolist() == [number if odds >= SURE else -1 for number, odds in likely]
+        assert {*foreign.languages.tolist()} == {-1, 0, 1}
+        terms, matrix = foreign._matrix
+        for row, values in zip(foreign.rows.tolist(), matrix.toarray(), strict=True):
+            lexicon = foreign.lexicons[foreign.languages[row]]
+            expected = linear.vector(Document("", lexicon.translated(each[row].full_text)))
+            found = dict(zip(terms.tolist(), values.tolist(), strict=True))
+            assert {t: v for t, v in found.items() if v} == dict(
+                zip(expected.terms.tolist(), expected.values.tolist(), strict=True)
+            )
 
 
 def test_seeds_and_verdicts_reach_the_other_language(engine: Engine) -> None:

@@ -108,6 +108,14 @@ def test_import_names_its_reviewer_and_keeps_bad_records_apart(folder: Path) -> 
     assert f"1 records are not judgements; they are in {folder / 'x.csv.quarantine.jsonl'}" in done.stderr
     assert Ledger(folder / "review.sqlite").judgements("cem")[0].seed == "s"
     assert "must end in" in linker("review", "import", folder / "new", folder / "c.doc", check=1).stderr
+    for name, content in (("empty.csv", ""), ("header.csv", "id,verdict\n"), ("empty.jsonl", "")):
+        (folder / name).write_text(content, encoding="utf-8")
+        refused = linker("review", "import", folder / "new", folder / name, check=1)
+        assert f"{folder / name} is empty" in refused.stderr
+    assert (
+        "does not say which seed"
+        in linker("review", "import", folder / "new", folder / "x.csv", check=1).stderr
+    )
     assert not (folder / "new").exists()
 
 

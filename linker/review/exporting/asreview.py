@@ -118,10 +118,10 @@ def _listed(value: Any) -> Cell:
 def ris_lines(rows: Iterable[Labelled]) -> Iterator[str]:
     """Yield the lines of a RIS file as ASReview exports it."""
     for row in rows:
-        label, time, note, _ = row.added
+        label, time, note, tags = row.added
         yield from ris.document_lines(row.document)
         verdict = row.judgement.verdict if row.judgement else ""
-        yield from ris.note_lines(ris.UNSEEN if label is None else ris.LABELS[verdict], time, note)
+        yield from ris.note_lines(ris.UNSEEN if label is None else ris.LABELS[verdict], time, note, tags)
 
 
 def write_project(rows: Sequence[Labelled], dataset: bytes, file: IO[bytes], name: str) -> None:

@@ -8,7 +8,7 @@ import orjson
 
 from indexes.interface import Document
 from linker.corpora.references import METADATA, Fields, record_id
-from linker.review.exporting.rows import ExportRow
+from linker.review.exporting.rows import ExportRow, tags_of
 
 # How ASReview writes a label in a note; "maybe" and "skip" have none.
 LABELS = {"relevant": "ASReview_relevant", "not": "ASReview_irrelevant"}
@@ -49,10 +49,10 @@ def document_lines(document: Document) -> Iterator[str]:
             )
 
 
-def note_lines(label: str, time: str, note: str) -> Iterator[str]:
+def note_lines(label: str, time: str, note: str, tags: str) -> Iterator[str]:
     """Yield a judgement's notes as in ASReview's export, and the record's last line."""
     yield _line("N1", label)
-    for name, value in (("time", time), ("note", note)):
+    for name, value in (("time", time), ("note", note), ("tags", tags)):
         if value:
             yield f"N1  - asreview_{name}: {orjson.dumps(value).decode()}\r\n"
     yield END
@@ -82,7 +82,12 @@ def judgement(fields: Fields) -> dict[str, Any]:
         "note": theirs.get("note") or "\n".join(others),
         "time": theirs.get("time", ""),
         "tags": [
-            name.removeprefix("tag_") for name, value in theirs.items() if name.startswith("tag_") and value
+            *tags_of(str(theirs.get("tags") or "")),
+            *(
+                name.removeprefix("tag_")
+                for name, value in theirs.items()
+                if name.startswith("tag_") and value
+            ),
         ],
     }
     return record | ({"verdict": verdict[0]} if verdict else {})

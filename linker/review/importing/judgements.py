@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from indexes.errors import Reason
 from linker.base.errors import InputError
 from linker.base.files import replacing
 from linker.corpora import BadLine
@@ -54,10 +55,11 @@ KNOWN = (
 def choose(path: Path, records: Iterable[Found], label: str = "", seed: str = "") -> Chosen:
     """Return the column of each field; `label` names the column of verdicts.
 
-    Without `label`, a reviewer's verdicts take precedence. Raises InputError if no column holds verdicts, if two
-    columns of equal precedence disagree, or if there is neither a column of seeds nor `seed`.
+    Without `label`, a reviewer's verdicts take precedence. Raises InputError if the file has no records or no column of
+    verdicts, if two columns of equal precedence disagree, or if there is neither a column of seeds nor `seed`.
     """
     columns: dict[str, None] = {}
+    number = 0
     clashes: dict[tuple[str, str], int] = {}  # pairs of columns that disagree → first such line
     for number, _, fields in records:
         if isinstance(fields, str):
@@ -67,6 +69,8 @@ def choose(path: Path, records: Iterable[Found], label: str = "", seed: str = ""
             for pair in combinations([name for name in names if name in fields], 2):
                 if len({_verdict(fields, name) for name in pair}) > 1:
                     clashes.setdefault(pair, number)
+    if not number:
+        raise InputError(Reason(f"{path} is empty: it holds no judgements", "empty-file", name=path.name))
     choice = {name: next((n for n in names if n in columns), name) for name, names in NAMES.items()}
     if columns and not seed and choice["seed"] not in columns:
         raise InputError(f"{path} does not say which seed its judgements are for: name the seed with `seed`")

@@ -62,15 +62,23 @@ class ReadModel:
         from scipy.special import expit
 
         wanted, self.weights = np.asarray(links, dtype=np.float64), PRIOR.copy()
-        for _ in range(STEPS):  # Newton's method, with steps of bounded length
+
+        def loss(weights: Float64Array) -> float:
+            margin, away = inputs @ weights, weights - PRIOR
+            return float((np.logaddexp(0, margin) - wanted * margin).sum() + FIRMNESS @ away**2 / 2)
+
+        for _ in range(STEPS):  # Newton's method
             p = expit(inputs @ self.weights)
             slope = inputs.T @ (wanted - p) - FIRMNESS * (self.weights - PRIOR)
             self._curvature = (inputs * (p * (1 - p))[:, None]).T @ inputs + np.diag(FIRMNESS)
             step = np.linalg.solve(self._curvature, slope)
-            longest = float(np.abs(step).max())
-            self.weights = self.weights + step * min(1.0, 3 / max(longest, 1e-9))
-            if longest < 1e-6:
+            if float(np.abs(step).max()) < 1e-6:
                 break
+            # A full step may overshoot, and then the next ones would go back and forth.
+            now = loss(self.weights)
+            while loss(self.weights + step) > now and float(np.abs(step).max()) > 1e-9:
+                step /= 2
+            self.weights = self.weights + step
 
     def log_odds(self, value: float, place: int, *, linked: bool) -> float:
         """Return the log odds of one candidate."""

@@ -42,6 +42,7 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
             found.append({name: value for name, value in asdict(candidate).items() if name != "phase"})
             if len(found) % EVERY == 0:
                 tell(READING, len(found), max(total, len(found)))
+        tell(READING, len(found), len(found))
         stop = tally.rule.state
         languages = tally.languages(engine.foreign, population) if settings.learns else []
         return {

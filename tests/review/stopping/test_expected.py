@@ -46,6 +46,15 @@ def test_the_model_has_the_least_loss_and_without_reads_the_log_odds() -> None:
     assert model.log_odds(1.5, 7, linked=True) == pytest.approx(0.5)
 
 
+def test_the_model_converges_if_values_say_less_than_its_prior() -> None:
+    generator, places = np.random.default_rng(0), np.arange(200) // 20 + 1
+    inputs = described(generator.normal(0, 3, 200), places, np.zeros(200))
+    links = generator.random(200) < expit(inputs @ np.array([-1.2, 0.4, -0.3, -1.0]))
+    weights = ReadModel(inputs, links).weights
+    slope = inputs.T @ (links - expit(inputs @ weights)) - FIRMNESS * (weights - PRIOR)
+    assert np.abs(slope).max() < 1e-3
+
+
 def test_what_is_left_is_a_sum_of_probabilities_with_its_error() -> None:
     model = ReadModel(*reads(300))
     unread, last = reads(40, seed=1)[0], described([-2.0], [100], [False])

@@ -235,7 +235,8 @@ def test_a_job_counts_as_done_after_what_follows_it(tmp_path: Path, folder: Path
         jobs.submit("find", spec, ANA, id_="b", ended=lambda: seen.append(state(jobs, "b")))
         until(jobs, "b", "done")
         assert seen == ["running", "running"]
-        assert b"candidates" in (jobs.result("b") or b"")
+        found = json.loads(jobs.result("b") or b"")["candidates"]
+        assert found and jobs.get("b", ANA).step.done == jobs.get("b", ANA).step.total == len(found)
 
 
 def test_a_job_that_takes_too_long_or_whose_worker_was_killed_has_failed(tmp_path: Path) -> None:
