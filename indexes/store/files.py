@@ -97,7 +97,8 @@ _held: dict[tuple[int, int], int] = {}
 # For each directory, the lock of the only thread of this process that tries to lock its file. A merge that waits for a
 # gap is therefore next, even if another thread writes without a pause, and does not have to try again and again.
 _turns: dict[tuple[int, int], threading.Lock] = {}
-os.register_at_fork(after_in_child=lambda: (_held.clear(), _turns.clear()))
+os.register_at_fork(after_in_child=_held.clear)
+os.register_at_fork(after_in_child=_turns.clear)
 PAUSE = 0.005  # seconds between tries
 
 
