@@ -87,21 +87,41 @@ def _bytes(index: Path) -> dict[str, int]:
     return found
 
 
+def segment_of(work: Path, number: int) -> Path:
+    return next((index_of(work, number) / "segments").iterdir())
+
+
+def vectors_of(work: Path, number: int) -> Matrix:
+    """Return the mapped vectors of a shard."""
+    file = segment_of(work, number) / "vectors.f32"
+    rows: Matrix = np.memmap(file, dtype=np.float32, mode="r").reshape(-1, DIM)
+    return rows
+
+
+def top(shards: Sequence[Matrix], queries: Matrix) -> tuple[Any, Any]:
+    """Return the rows, counted over all shards, and scores of each query's top K by cosine, in any order."""
+    rows = np.zeros((len(queries), 0), dtype=np.int64)
+    scores = np.zeros((len(queries), 0), dtype=np.float32)
+    first = 0
+    for vectors in shards:
+        for low in range(0, len(vectors), BLOCK):
+            new = queries @ vectors[low : low + BLOCK].T
+            scores = np.hstack([scores, new])
+            numbers = np.arange(first, first + new.shape[1])
+            rows = np.hstack([rows, np.broadcast_to(numbers, new.shape)])
+            best = np.argpartition(-scores, K - 1, axis=1)[:, :K]
+            rows, scores = np.take_along_axis(rows, best, 1), np.take_along_axis(scores, best, 1)
+            first += len(numbers)
+    return rows, scores
+
+
 def truth(work: Path, number: int, queries: Matrix) -> tuple[Any, Any]:
     """Return the ids and scores of a shard's top K by cosine, each [queries, K], by comparing all vectors."""
 
     def made() -> dict[str, Any]:
-        segment = next((index_of(work, number) / "segments").iterdir())
-        vectors = np.memmap(segment / "vectors.f32", dtype=np.float32, mode="r").reshape(-1, DIM)
-        rows = np.zeros((len(queries), 0), dtype=np.int64)
-        scores = np.zeros((len(queries), 0), dtype=np.float32)
-        for low in range(0, len(vectors), BLOCK):
-            new = queries @ vectors[low : low + BLOCK].T
-            scores = np.hstack([scores, new])
-            rows = np.hstack([rows, np.broadcast_to(np.arange(low, low + new.shape[1]), new.shape)])
-            best = np.argpartition(-scores, K - 1, axis=1)[:, :K]
-            rows, scores = np.take_along_axis(rows, best, 1), np.take_along_axis(scores, best, 1)
-        return {"ids": np.array((segment / "ids.txt").read_text().split("\n"))[rows], "scores": scores}
+        rows, scores = top([vectors_of(work, number)], queries)
+        ids = (segment_of(work, number) / "ids.txt").read_text().split("\n")
+        return {"ids": np.array(ids)[rows], "scores": scores}
 
     found = kept(work / f"shard-{number}.truth.npz", made)
     return found["ids"], found["scores"]

@@ -109,7 +109,7 @@ def build_faiss(vectors: Path, out: Path, kind: str, rows: int) -> Any:
     return index
 
 
-def filled_tantivy(folder: Path, texts: Sequence[str]) -> DirectText:
+def filled_tantivy(folder: Path, texts: Iterable[str]) -> DirectText:
     """Index texts, which are identified by their rows; return the function that searches them."""
     _fill(folder, ((text, {}) for text in texts))
     return DirectText(folder, [])

@@ -38,7 +38,11 @@ KERNELS = {
         {"encode": ctypes.c_double, "scan": ctypes.c_int64},
         f"8-bit codes by {NEEDS}",
     ),
-    "postings": Kernel(10, "numpy is used instead", {"number": ctypes.c_int64, "terms_of": ctypes.c_int64}),
+    "postings": Kernel(
+        11,
+        "numpy is used instead",
+        {"count": ctypes.c_int64, "number": ctypes.c_int64, "terms_of": ctypes.c_int64},
+    ),
     "features": Kernel(2, "Python is used instead, far slower"),
     "linear": Kernel(2, "numpy is used instead"),
     "products": Kernel(1, "scipy is used instead"),

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VERSION 10   /* version of the functions' arguments, which __init__.py checks */
+#define VERSION 11   /* version of the functions' arguments, which __init__.py checks */
 #define BLOCK 4096   /* rows whose sums are held at a time, since this many fit into the L1 cache */
 #define TABLED 8     /* the factors of smaller counts are in the table */
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -227,6 +227,37 @@ int best(const Scoring *s, const uint8_t *allowed, int64_t queries, const int64_
     return 0;
 }
 
+/* Count the terms of documents, whose tokens follow one another as numbers below n: write where the postings of each term
+   start [n + 1], and the row and count of each posting, for which there is as much room as there are tokens. working [n]:
+   space. Return the number of postings. */
+int64_t count(int64_t documents, const int64_t *lengths, const uint32_t *tokens, int64_t n, int64_t *working,
+              int64_t *starts, uint32_t *rows, uint16_t *counts) {
+    memset(starts, 0, sizeof(*starts) * (n + 1));
+    for (int64_t t = 0; t < n; t++) working[t] = -1; /* the last row with the term */
+    const uint32_t *token = tokens;
+    for (int64_t row = 0; row < documents; row++)
+        for (const uint32_t *end = token + lengths[row]; token < end; token++)
+            if (working[*token] != row) {
+                working[*token] = row;
+                starts[*token + 1]++;
+            }
+    for (int64_t t = 0; t < n; t++) starts[t + 1] += starts[t];
+    memcpy(working, starts, sizeof(*starts) * n); /* where the next posting of the term is written */
+    token = tokens;
+    for (int64_t row = 0; row < documents; row++)
+        for (const uint32_t *end = token + lengths[row]; token < end; token++) {
+            const int64_t at = working[*token];
+            if (at > starts[*token] && rows[at - 1] == row) {
+                counts[at - 1] += counts[at - 1] < UINT16_MAX;
+            } else {
+                rows[at] = (uint32_t)row;
+                counts[at] = 1;
+                working[*token]++;
+            }
+        }
+    return starts[n];
+}
+
 /* Copy the postings of each of n terms of a segment, with rows shifted, to where the merged segment has room for the
    term `numbers[t]`: free[numbers[t]], which then moves behind them. */
 void copy(int64_t n, const int64_t *numbers, const int64_t *starts, const uint32_t *rows, const uint16_t *counts,
@@ -310,17 +341,34 @@ void search_fields(int64_t fields, const uint32_t *const *rows, const uint16_t *
     }
 }
 
+static uint64_t eight(const uint8_t *bytes) {
+    uint64_t part;
+    memcpy(&part, bytes, sizeof part);
+    return part;
+}
+
+/* Return a number for the last 1 to 8 bytes of a piece, which differs from those of all others of this size; a copy whose
+   size is not constant would be a call. */
+static uint64_t last_of(const uint8_t *bytes, int64_t size) {
+    uint32_t low, high;
+    if (size == 8) return eight(bytes);
+    if (size < 4) return (uint64_t)bytes[0] << 16 | (uint64_t)bytes[size / 2] << 8 | bytes[size - 1];
+    memcpy(&low, bytes, sizeof low);
+    memcpy(&high, bytes + size - 4, sizeof high);
+    return (uint64_t)high << 32 | low;
+}
+
 /* Hash the bytes of a piece to 64 bits, never 0: eight bytes at a time, by a 128-bit product folded in two. The seed is
    secret, so that nobody can write texts whose words collide. */
 static uint64_t mixed(const uint8_t *piece, int64_t bytes, uint64_t seed) {
-    uint64_t state = seed ^ (uint64_t)bytes;
-    for (int64_t i = 0; i < bytes; i += 8) {
-        uint64_t part = 0;
-        memcpy(&part, piece + i, bytes - i < 8 ? bytes - i : 8);
+    uint64_t state = seed;
+    for (int64_t left = bytes; left > 0; left -= 8, piece += 8) {
+        const uint64_t part = left > 8 ? eight(piece) : last_of(piece, left);
         const unsigned __int128 product = (unsigned __int128)(state ^ part ^ 0xd6e8feb86659fd93) * 0xa0761d6478bd642f;
         state = (uint64_t)product ^ (uint64_t)(product >> 64);
     }
-    const unsigned __int128 product = (unsigned __int128)(state ^ seed ^ 0xe7037ed1a0b428db) * 0x8ebc6af09c88c6e3;
+    state ^= seed ^ (uint64_t)bytes;
+    const unsigned __int128 product = (unsigned __int128)(state ^ 0xe7037ed1a0b428db) * 0x8ebc6af09c88c6e3;
     return ((uint64_t)product ^ (uint64_t)(product >> 64)) | 1;
 }
 

@@ -94,34 +94,51 @@ def open_lock(directory: Path, flags: int = 0) -> IO[bytes]:
 
 # Lock files held by this process, by device and inode, and the thread that holds each.
 _held: dict[tuple[int, int], int] = {}
+# For each directory, the lock of the only thread of this process that tries to lock its file. A merge that waits for a
+# gap is therefore next, even if another thread writes without a pause, and does not have to try again and again.
+_turns: dict[tuple[int, int], threading.Lock] = {}
 os.register_at_fork(after_in_child=_held.clear)
-PAUSE = 0.005  # seconds between tries, as when a merge waits for a gap between a busy writer's commits
+os.register_at_fork(after_in_child=_turns.clear)
+PAUSE = 0.005  # seconds between tries
 
 
 @contextlib.contextmanager
 def write_lock(directory: Path, wait: float = 0) -> Iterator[None]:
     """Hold the write lock, waiting up to `wait` seconds, but never for this thread. Raises LockedError."""
     manifests.check_directory(directory)
-    deadline, create = time.monotonic() + wait, os.O_CREAT
-    while True:
-        with open_lock(directory, create) as file:
-            holder = _try_lock(directory, file)
-            if holder is None:
-                status = os.fstat(file.fileno())
-                _held[status.st_dev, status.st_ino] = threading.get_ident()
-                try:
-                    yield
-                finally:
-                    del _held[status.st_dev, status.st_ino]
-                return
-        if holder == threading.get_ident() or time.monotonic() >= deadline:
-            break
-        time.sleep(PAUSE)
-        create = 0  # if the lock file is now gone, it was deleted with its index
+    with _locked(directory, wait) as file:
+        key = inode(os.fstat(file.fileno()))
+        _held[key] = threading.get_ident()
+        try:
+            yield
+        finally:
+            del _held[key]
+
+
+def _locked(directory: Path, wait: float) -> IO[bytes]:
+    """Return the lock file, open and locked, once all threads that asked before have had their turn."""
+    this, deadline, create = threading.get_ident(), time.monotonic() + wait, os.O_CREAT
+    turn = _turns.setdefault(inode(directory.stat()), threading.Lock())
+    holder = _thread_of(directory / LOCK)
+    if holder != this and turn.acquire(timeout=max(0, wait)):
+        try:
+            while True:
+                with contextlib.ExitStack() as opened:
+                    file = opened.enter_context(open_lock(directory, create))
+                    holder = _try_lock(directory, file)
+                    if holder is None:
+                        opened.pop_all()
+                        return file
+                if time.monotonic() >= deadline:
+                    break
+                time.sleep(PAUSE)
+                create = 0  # if the lock file is now gone, it was deleted with its index
+        finally:
+            turn.release()
     who, remedy = "another process", "wait until it has ended, or stop it"
     if holder:
         who, remedy = "this process", "end that change first"
-    after = f", still after {wait:g} seconds" if wait and holder != threading.get_ident() else ""
+    after = f", still after {wait:g} seconds" if wait and holder != this else ""
     raise LockedError(f"{who} is writing to {directory}{after}: {remedy}")
 
 
@@ -145,17 +162,21 @@ def merge_lock(directory: Path) -> Iterator[bool]:
         os.close(descriptor)
 
 
+def _thread_of(lock: Path) -> int | None:
+    """Return the id of our thread that holds a lock file, None if there is none."""
+    with contextlib.suppress(OSError):
+        return _held.get(inode(lock.stat()))
+    return None
+
+
 def _try_lock(directory: Path, file: IO[bytes]) -> int | None:
     """Try to lock `file`. Return None on success, else the id of our thread that holds it, or 0 for another process."""
-    status = os.fstat(file.fileno())
-    try:
+    with contextlib.suppress(BlockingIOError, FileNotFoundError):
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # A drop deletes the file; the lock held here then belongs to a deleted index.
-        if status.st_ino == (directory / LOCK).stat().st_ino:
+        if os.fstat(file.fileno()).st_ino == (directory / LOCK).stat().st_ino:
             return None
-    except (BlockingIOError, FileNotFoundError):
-        pass
-    return _held.get((status.st_dev, status.st_ino), 0)
+    return _held.get(inode(os.fstat(file.fileno())), 0)
 
 
 def damage(

@@ -26,11 +26,14 @@ Parts = Iterable[bytes | memoryview]
 
 def storable(document: Document) -> Document:
     """Return the document as it will be read back. Raises BadDocumentError if JSON cannot represent it."""
+    metadata = document.metadata
+    strings = (document.text, document.title, *metadata, *metadata.values())
     try:
-        (document.text + document.title).encode()
-        if not document.metadata:
+        if type(metadata) is dict and all(type(string) is str for string in strings):
+            "".join(strings).encode()
             return document
-        metadata = orjson.loads(orjson.dumps(dict(document.metadata), option=orjson.OPT_NON_STR_KEYS))
+        (document.text + document.title).encode()
+        metadata = orjson.loads(orjson.dumps(dict(metadata), option=orjson.OPT_NON_STR_KEYS))
     except (TypeError, UnicodeEncodeError) as e:
         raise BadDocumentError(f"document {document.id!r} cannot be stored: {e}") from None
     return Document(document.id, document.text, document.title, metadata)

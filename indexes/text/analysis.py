@@ -87,7 +87,7 @@ class Analysis:
         """Return the terms of a document's prepared text, or of one of its pieces."""
         return self._analyse(self._for_documents, prepared)
 
-    def terms_of_each(self, pieces: Sequence[str]) -> list[list[str]]:
+    def terms_of_each(self, pieces: Sequence[str]) -> list[Sequence[str]]:
         """Return the result of `terms` for each of several pieces; plain words are analysed in one call."""
         plain = [len(piece) < LONGEST and piece.isascii() and piece.isalnum() for piece in pieces]
         words = list(itertools.compress(pieces, plain))
@@ -95,9 +95,9 @@ class Analysis:
         # A plain word yields one term or none, so equal counts mean one term each.
         if len(words) != len(together):
             return [self.terms(piece) for piece in pieces]
-        terms = iter(together)
+        terms = zip(together, strict=True)  # tuples of one term each
         return [
-            [next(terms)] if is_plain else self.terms(piece)
+            next(terms) if is_plain else self.terms(piece)
             for piece, is_plain in zip(pieces, plain, strict=True)
         ]
 

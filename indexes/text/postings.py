@@ -88,6 +88,23 @@ def from_tokens(first: int, tokens: AnyArray, lengths: AnyArray, hashes: AnyArra
     [documents]) the number of tokens per document, and `hashes` (uint64 [V]) the hash of each term, by its id.
     """
     terms, ranks = segment_files.ranks_of(tokens, hashes)
+    library = kernels.load("postings")
+    if library is None:
+        starts, rows, counts = _by_sorting(ranks, lengths, len(terms))
+    else:
+        starts, working = np.empty((2, len(terms) + 1), dtype=np.int64)
+        rows, counts = np.empty(len(ranks), dtype=np.uint32), np.empty(len(ranks), dtype=np.uint16)
+        size = kernels.call(
+            library.count, len(lengths), lengths, ranks, len(terms), working, starts, rows, counts
+        )
+        rows, counts = rows[:size].copy(), counts[:size].copy()
+    return PostingsSegment(
+        first, len(lengths), len(tokens), terms, starts, rows, counts, _pad(_codes(lengths))
+    )
+
+
+def _by_sorting(ranks: AnyArray, lengths: AnyArray, terms: int) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """Return where the postings of each term start, and the row and count of each posting."""
     keys = ranks.astype(np.uint64)
     keys <<= np.uint64(32)
     keys |= np.repeat(np.arange(len(lengths), dtype=np.uint64), lengths)
@@ -99,17 +116,8 @@ def from_tokens(first: int, tokens: AnyArray, lengths: AnyArray, hashes: AnyArra
     )
     counts = np.minimum(np.diff(np.append(edges, len(keys))), MOST_COUNT).astype(np.uint16)
     unique = keys[edges]
-    starts = np.searchsorted(unique >> np.uint64(32), np.arange(len(terms) + 1, dtype=np.uint64))
-    return PostingsSegment(
-        first,
-        len(lengths),
-        len(tokens),
-        terms,
-        starts.astype(np.int64),
-        unique.astype(np.uint32),  # the lower half of the key
-        counts,
-        _pad(_codes(lengths)),
-    )
+    starts = np.searchsorted(unique >> np.uint64(32), np.arange(terms + 1, dtype=np.uint64))
+    return starts.astype(np.int64), unique.astype(np.uint32), counts  # a row is the lower half of its key
 
 
 def _codes(lengths: AnyArray) -> AnyArray:

@@ -73,18 +73,18 @@ class TermVocabulary:
         return number
 
     def _numbers_of(self, pieces: Sequence[str]) -> list[int]:
-        each = self._analysis.terms_of_each(pieces)
-        return [self._id_of(terms[0]) if len(terms) == 1 else self._number_of(terms) for terms in each]
+        numbers = self._number
+        return [
+            numbers.setdefault(terms[0], len(numbers)) if len(terms) == 1 else self._number_of(terms)
+            for terms in self._analysis.terms_of_each(pieces)
+        ]
 
     def _number_of(self, terms: Sequence[str]) -> int:
         """Return a negative number that stands for the terms of a piece that has none or several."""
-        numbers = [self._id_of(term) for term in terms]
+        numbers = [self._number.setdefault(term, len(self._number)) for term in terms]
         self._several.append(numbers)
         self._several_terms += len(numbers)
         return -len(self._several)
-
-    def _id_of(self, term: str) -> int:
-        return self._number.setdefault(term, len(self._number))
 
     def _expand(self, numbers: Int32Array, ends: Int64Array) -> tuple[Int32Array, Int64Array]:
         """Return term ids and their count per text, given the pieces' `numbers` and where each text `ends`.
@@ -159,7 +159,9 @@ class PieceTable:
         position, hashes, begin, end = unknown[: unknowns[0]].T
         new, first, which = np.unique(hashes, return_index=True, return_inverse=True)
         spans = zip(begin[first].tolist(), end[first].tolist(), strict=True)
-        numbers = np.array(numbers_of([data[a:b].decode() for a, b in spans]), dtype=np.int32)
+        # No piece contains a space, so all of them can be decoded together.
+        pieces = b" ".join([data[a:b] for a, b in spans]).decode().split(" ") if len(first) else []
+        numbers = np.array(numbers_of(pieces), dtype=np.int32)
         piece_numbers[position] = numbers[which]
         self._enter(new.view(np.uint64), numbers)
         return piece_numbers[:count], ends

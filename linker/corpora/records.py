@@ -207,8 +207,9 @@ def _metadata(fields: dict[str, Any]) -> dict[str, Any]:
     if isinstance(inner, dict):
         del fields["metadata"]
         fields = {**fields, **inner} if fields else inner
-    if any(_deeper_than(value, MAX_DEPTH) for value in fields.values() if isinstance(value, dict | list)):
-        raise UnusableError(Reason(f"metadata nested deeper than {MAX_DEPTH} levels", "nested"))
+    for value in fields.values():
+        if type(value) is not str and _deeper_than(value, MAX_DEPTH):
+            raise UnusableError(Reason(f"metadata nested deeper than {MAX_DEPTH} levels", "nested"))
     return fields
 
 

@@ -2,7 +2,9 @@ import dataclasses
 import math
 import multiprocessing.synchronize
 import os
+import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -106,6 +108,33 @@ def test_one_writer_and_no_stale_lock_after_a_kill(tmp_path: Path) -> None:
     process.join()
     with storage.write_lock(tmp_path):
         assert (tmp_path / storage.LOCK).read_bytes() == b""
+
+
+def test_a_thread_that_waits_is_next_although_another_locks_without_a_pause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried, locked = threading.Event(), threading.Event()
+    attempt = storage._try_lock
+
+    def attempted(*args: Any) -> int | None:
+        holder = attempt(*args)
+        if threading.current_thread() is waiting:
+            tried.set()
+        return holder
+
+    def wait() -> None:
+        with storage.write_lock(tmp_path, 60):
+            locked.set()
+
+    waiting = threading.Thread(target=wait)
+    monkeypatch.setattr(storage, "_try_lock", attempted)
+    monkeypatch.setattr(storage, "PAUSE", 0.5)
+    with storage.write_lock(tmp_path):
+        waiting.start()
+        assert tried.wait(30)
+    with storage.write_lock(tmp_path, 60):
+        assert locked.is_set()
+    waiting.join()
 
 
 def test_damage_names_missing_short_and_altered_files(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_pieces_that_are_analysed_together_have_the_terms_of_each(
         AnalysisSettings(language, tokenizer, drops, shortest)  # type: ignore[arg-type]  # one of its names
     )
     for pieces in (plain, [*plain, *odd, *plain]):
-        assert analysis.terms_of_each(pieces) == [analysis.terms(piece) for piece in pieces]
+        assert [*map(list, analysis.terms_of_each(pieces))] == [analysis.terms(piece) for piece in pieces]
 
 
 def test_short_terms_and_stop_words_are_dropped_from_documents() -> None:

@@ -69,9 +69,12 @@ def test_lengths_are_exact_and_then_within_a_thousandth() -> None:
 
 
 @settings(deadline=None)
-@given(CORPUS)
-def test_postings_are_the_counts_of_each_row(texts: list[list[int]]) -> None:
-    segment = segment_of(texts)
+@given(CORPUS, st.sampled_from([kernels.load, lambda name: None]))
+def test_postings_are_the_counts_of_each_row(texts: list[list[int]], load: Callable[[str], Any]) -> None:
+    """The compiled loop counts them, or numpy."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "load", load)
+        segment = segment_of(texts)
     assert content(segment) == oracle(texts)
     assert (np.diff(segment.terms.astype(object)) > 0).all()
     assert segment.tokens == sum(map(len, texts))
@@ -89,7 +92,7 @@ def test_terms_are_found_where_their_postings_are(texts: list[list[int]], terms:
             assert segment.rows[begin:end].tolist() == holding
 
 
-def test_a_count_is_capped() -> None:
+def test_a_count_is_capped(way: str) -> None:
     segment = segment_of([[1], [0] * 70_000])
     assert content(segment) == {int(HASHES[1]): [(0, 1)], int(HASHES[0]): [(1, 65_535)]}
     assert segment.tokens == 70_001
@@ -405,7 +408,7 @@ def test_a_failure_in_between_does_not_shift_rows(monkeypatch: pytest.MonkeyPatc
         index.add(["a"], ["cat"], [None])  # type: ignore[list-item]  # a caller without a type checker
     with monkeypatch.context() as patch:
         patch.setattr(
-            "indexes.text.vocabulary.TermVocabulary._id_of",
+            "indexes.text.analysis.Analysis.terms_of_each",
             lambda *_: (_ for _ in ()).throw(KeyboardInterrupt),
         )
         with pytest.raises(KeyboardInterrupt):
