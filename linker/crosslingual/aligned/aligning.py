@@ -28,9 +28,9 @@ PRIORS = {(1, 1): 0.89, (1, 2): 0.0445, (2, 1): 0.0445, (2, 2): 0.011, (1, 3): 0
 SKIPPED = 0.0099 / 2
 ROUNDS = 2  # rounds of aligning and learning from the alignment; further rounds did not help
 LEARNED_FROM = 2000  # pairs of pages to learn from, evenly spaced
-# Temperature of random alignments, as a share of the cost of skipping a passage; slope and offset by which the log odds
-# that they contain a pair become those that it is right. Chosen on dev of benchmarks.aligned_sentences.
-TEMPERATURE, SLOPE, OFFSET = 0.2, 1.5, -0.5
+# Temperature of random alignments, as a share of the cost of skipping a passage; what is added to the log odds that
+# they contain a pair, times the vectoriser's slope. Chosen on dev of benchmarks.aligned_sentences, as were the slopes.
+TEMPERATURE, OFFSET = 0.2, -0.6
 EDGE = 1e-6  # probabilities are clipped to at least this distance from 0 and 1
 
 
@@ -176,7 +176,7 @@ def align_pages(
             costs = PassageCosts(*vectoriser.vectors(*parts), vectoriser.skip, (means[0], means[1]))
             for row, (link, *texts) in enumerate(zip(group, *parts, strict=True)):
                 between = _costs(costs, row, texts[0], texts[1], ratio, vectoriser.length)
-                yield _alignment(link, texts[0], texts[1], between, vectoriser.skip)
+                yield _alignment(link, texts[0], texts[1], between, vectoriser)
                 meter.update(1)
 
 
@@ -191,14 +191,15 @@ def _costs(
 
 
 def _alignment(
-    link: PageLink, source: Sequence[str], target: Sequence[str], costs: Costs, skip: float
+    link: PageLink, source: Sequence[str], target: Sequence[str], costs: Costs, vectoriser: Vectoriser
 ) -> PageAlignment:
+    skip = vectoriser.skip
     beads = align(costs)
     linked = [bead for bead in beads if bead.source and bead.target]
     skipped = [bead for bead in beads if not (bead.source and bead.target)]
     odds = logit(np.clip(posterior(costs, linked, TEMPERATURE * skip), EDGE, 1 - EDGE))
     passages = []
-    for bead, p in zip(linked, expit(SLOPE * odds + OFFSET).tolist(), strict=True):
+    for bead, p in zip(linked, expit(vectoriser.slope * odds + OFFSET).tolist(), strict=True):
         score = 1 - bead.cost / (skip * (len(bead.source) + len(bead.target)))
         texts = tuple(source[i] for i in bead.source), tuple(target[j] for j in bead.target)
         passages.append(AlignedPassages(link, *texts, score, p))
