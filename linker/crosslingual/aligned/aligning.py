@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import chain
 
 import numpy as np
-from scipy.special import expit, ndtr
+from scipy.special import expit, logit, ndtr
 
 from indexes.dtypes import Float32Array, Float64Array, Int64Array
 from linker.base.progress import bar
@@ -16,7 +16,7 @@ from linker.crosslingual.aligned.units import Unit, cut
 from linker.crosslingual.aligned.vectors import ByWords, Parts, Vectoriser, present
 from linker.crosslingual.lexicon.induction import induce
 from linker.crosslingual.pages.pages import Pages
-from linker.crosslingual.scoring.alignment import MOVES, Bead, Costs, Move, align
+from linker.crosslingual.scoring.alignment import MOVES, Costs, Move, align, posterior
 from linker.crosslingual.scoring.candidates import DECIMALS
 from linker.crosslingual.scoring.passage_vectors import MOST, PassageVectors, cosines_of, windows
 
@@ -28,9 +28,10 @@ PRIORS = {(1, 1): 0.89, (1, 2): 0.0445, (2, 1): 0.0445, (2, 2): 0.011, (1, 3): 0
 SKIPPED = 0.0099 / 2
 ROUNDS = 2  # rounds of aligning and learning from the alignment; further rounds did not help
 LEARNED_FROM = 2000  # pairs of pages to learn from, evenly spaced
-# Log odds that a pair is right: weights of its score and of the linked share of both pages' passages, and the offset.
-# Fitted on pages that lack 5 to 50 % of each other's sentences (dev of benchmarks.aligned_sentences).
-SCORE, SHARE, OFFSET = 7.3, 4.2, -5.6
+# Temperature of random alignments, as a share of the cost of skipping a passage; what is added to the log odds that
+# they contain a pair, times the vectoriser's slope. Chosen on dev of benchmarks.aligned_sentences, as were the slopes.
+TEMPERATURE, OFFSET = 0.2, -0.6
+EDGE = 1e-6  # probabilities are clipped to at least this distance from 0 and 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,8 +175,8 @@ def align_pages(
             parts = cut_pages(group)
             costs = PassageCosts(*vectoriser.vectors(*parts), vectoriser.skip, (means[0], means[1]))
             for row, (link, *texts) in enumerate(zip(group, *parts, strict=True)):
-                beads = align(_costs(costs, row, texts[0], texts[1], ratio, vectoriser.length))
-                yield _alignment(link, texts[0], texts[1], beads, vectoriser.skip)
+                between = _costs(costs, row, texts[0], texts[1], ratio, vectoriser.length)
+                yield _alignment(link, texts[0], texts[1], between, vectoriser)
                 meter.update(1)
 
 
@@ -190,19 +191,19 @@ def _costs(
 
 
 def _alignment(
-    link: PageLink, source: Sequence[str], target: Sequence[str], beads: Sequence[Bead], skip: float
+    link: PageLink, source: Sequence[str], target: Sequence[str], costs: Costs, vectoriser: Vectoriser
 ) -> PageAlignment:
+    skip = vectoriser.skip
+    beads = align(costs)
     linked = [bead for bead in beads if bead.source and bead.target]
     skipped = [bead for bead in beads if not (bead.source and bead.target)]
-    skips = sum(len(bead.source) for bead in skipped), sum(len(bead.target) for bead in skipped)
-    share = 1 - sum(skips) / max(1, len(source) + len(target))
+    odds = logit(np.clip(posterior(costs, linked, TEMPERATURE * skip), EDGE, 1 - EDGE))
     passages = []
-    for bead in linked:
+    for bead, p in zip(linked, expit(vectoriser.slope * odds + OFFSET).tolist(), strict=True):
         score = 1 - bead.cost / (skip * (len(bead.source) + len(bead.target)))
         texts = tuple(source[i] for i in bead.source), tuple(target[j] for j in bead.target)
-        passages.append(
-            AlignedPassages(link, *texts, score, float(expit(SCORE * score + SHARE * share + OFFSET)))
-        )
+        passages.append(AlignedPassages(link, *texts, score, p))
+    skips = (sum(len(bead.source) for bead in skipped), sum(len(bead.target) for bead in skipped))
     return PageAlignment(tuple(passages), *skips)
 
 

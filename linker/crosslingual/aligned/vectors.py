@@ -21,10 +21,10 @@ Parts = Sequence[Sequence[str]]
 
 
 class Vectoriser(Protocol):
-    """Turns the lines or sentences of pages into vectors in one space; `skip` and `length` depend on the kind.
+    """Turns the lines or sentences of pages into vectors in one space; the properties depend on the kind.
 
     `skip`: the cost of leaving a passage out, relative to 1 for linking two unrelated passages; `length`: the share
-    by which agreeing lengths reduce a link's cost.
+    by which agreeing lengths reduce a link's cost; `slope`: how reliable the costs are as log odds of a pair.
     """
 
     @property
@@ -35,6 +35,11 @@ class Vectoriser(Protocol):
     @property
     def length(self) -> float:
         """Share by which agreeing lengths reduce a link's cost."""
+        ...
+
+    @property
+    def slope(self) -> float:
+        """Factor of the log odds that a pair is right."""
         ...
 
     def vectors(self, source: Parts, target: Parts) -> tuple[PassageVectors, PassageVectors]:
@@ -49,6 +54,7 @@ class ByEncoder:
     encoder: Encoder
     skip: float = 0.4
     length: float = 0.25
+    slope: float = 1.7
 
     def vectors(self, source: Parts, target: Parts) -> tuple[PassageVectors, PassageVectors]:
         """Return the encoder's vectors."""
@@ -80,6 +86,11 @@ class ByWords:
     def length(self) -> float:
         """Share by which agreeing lengths reduce a link's cost: more without a dictionary, since little else helps."""
         return 0.25 if self._translates else 0.5
+
+    @property
+    def slope(self) -> float:
+        """Factor of the log odds: less without a dictionary, since words fit the passages they are learned from."""
+        return 1.7 if self.pairs else 1.3
 
     @cached_property
     def language(self) -> Language:

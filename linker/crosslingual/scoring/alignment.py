@@ -4,7 +4,7 @@ The moves are those of Gale & Church (1993) and of Vecalign (Thompson & Koehn, 2
 with some consecutive target passages, or a passage of one page skipped. Passages never cross, and each is in one bead.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,10 +40,15 @@ class Costs:
 
 
 def least_costs(costs: Costs) -> Float64Array:
-    """Return the cost of the cheapest alignment of the first i with the first j passages: [..., n + 1, m + 1].
+    """Return the cost of the cheapest alignment of the first i with the first j passages: [..., n + 1, m + 1]."""
+    return _table(costs, np.minimum)
 
-    All j for one i are computed together: skipping target passages is a running minimum once the cost of skipping the
-    first j is subtracted.
+
+def _table(costs: Costs, join: np.ufunc) -> Float64Array:
+    """Return the costs of all alignments of the first i with the first j passages, joined: [..., n + 1, m + 1].
+
+    All j for one i are computed together: skipping target passages is a running minimum (or other `join`) once the cost
+    of skipping the first j is subtracted.
     """
     n, m = costs.source_skips.shape[-1], costs.target_skips.shape[-1]
     skipped = _from_zero(costs.target_skips)
@@ -54,8 +59,8 @@ def least_costs(costs: Costs) -> Float64Array:
         for (a, b), values in costs.moves.items():
             if a <= i:
                 joined = table[..., i - a, : m + 1 - b] + values[..., i - a, :]
-                np.minimum(best[..., b:], joined, out=best[..., b:])
-        table[..., i, :] = skipped + np.minimum.accumulate(best - skipped, axis=-1)
+                join(best[..., b:], joined, out=best[..., b:])
+        table[..., i, :] = skipped + join.accumulate(best - skipped, axis=-1)
     return table
 
 
@@ -75,6 +80,29 @@ def align(costs: Costs) -> list[Bead]:
         beads.append(Bead(range(i - a, i), range(j - b, j), cost))
         i, j = i - a, j - b
     return beads[::-1]
+
+
+def posterior(costs: Costs, beads: Sequence[Bead], temperature: float) -> Float64Array:
+    """Return the probabilities [beads] that linking beads are part of a random alignment of one pair of pages.
+
+    An alignment has the probability exp(−cost / `temperature`), up to a constant factor. The sums over all alignments
+    are computed from the first passages and from the last (forward-backward algorithm).
+    """
+    moves = {move: -values / temperature for move, values in costs.moves.items()}
+    weights = Costs(moves, -costs.source_skips / temperature, -costs.target_skips / temperature)
+    backwards = Costs(
+        {move: values[::-1, ::-1] for move, values in moves.items()},
+        weights.source_skips[::-1],
+        weights.target_skips[::-1],
+    )
+    before, after = _table(weights, np.logaddexp), _table(backwards, np.logaddexp)[::-1, ::-1]
+    logs = [
+        before[bead.source.start, bead.target.start]
+        - bead.cost / temperature
+        + after[bead.source.stop, bead.target.stop]
+        for bead in beads
+    ]
+    return np.asarray(np.exp(np.minimum(np.array(logs) - before[-1, -1], 0)))
 
 
 def _ends(costs: Costs, i: int, j: int) -> Iterator[tuple[int, int, float]]:

@@ -108,17 +108,16 @@ def test_a_table_has_cells_that_no_spreadsheet_computes(folder: Path) -> None:
     assert rows[-1]["source"].startswith("'=1+1") and rows[-1]["target"].startswith("'=1+1")
 
 
-def test_pairs_on_pages_with_more_skipped_lines_are_less_probable(folder: Path) -> None:
-    """The first line has the same score on both pages, but a third of the second page has no counterpart."""
+def test_a_pair_is_less_probable_if_another_line_fits_as_well(folder: Path) -> None:
     aligned(folder, "out.tsv", unit="line")
     before = rows_of(folder / "out.tsv")[0]
-    more = FRENCH + "\nPersonne ne traduit cette ligne.\nNi celle-ci, qui parle du vent."
-    write(folder / "fr.jsonl", {"fr1": more, "f2": "=1+1\x1b voyage en 1999"})
+    rest = "\nPersonne ne traduit cette ligne.\nNi celle-ci, qui parle du vent.\n"
+    again = FRENCH.partition("\n")[0] + rest + FRENCH
+    write(folder / "fr.jsonl", {"fr1": again, "f2": "=1+1\x1b voyage en 1999"})
     aligned(folder, "out.tsv", unit="line")
     after = rows_of(folder / "out.tsv")[0]
-    assert before["target"] == after["target"]
-    assert abs(float(before["score"]) - float(after["score"])) < 0.1
-    assert 0 < float(after["probability"]) < float(before["probability"]) - 0.02 < 1
+    assert (before["source"], before["target"]) == (after["source"], after["target"])
+    assert 0.1 < float(after["probability"]) < 0.6 < 0.9 < float(before["probability"]) < 1
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:

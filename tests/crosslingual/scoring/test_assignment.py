@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from linker.crosslingual.aligned.aligning import agreement, gale_church
-from linker.crosslingual.scoring.alignment import MOVES, Bead, Costs, align, least_costs
+from linker.crosslingual.scoring.alignment import MOVES, Bead, Costs, align, least_costs, posterior
 from linker.crosslingual.scoring.assignment import (
     descending,
     greedy,
@@ -174,6 +174,43 @@ def test_the_table_ends_in_the_least_cost_of_all_alignments(sizes: tuple[int, in
     costs = costs_of(*sizes)
     assert least_costs(costs)[-1, -1] == pytest.approx(slow(costs), abs=1e-9)
     assert sum(bead.cost for bead in align(costs)) == pytest.approx(slow(costs), abs=1e-9)
+
+
+def alignments(costs: Costs) -> list[tuple[set[tuple[int, int, int, int]], float]]:
+    """Return all alignments, as sets of linking beads (begin and size on either side), with their costs."""
+    n, m = len(costs.source_skips), len(costs.target_skips)
+
+    def after(i: int, j: int) -> list[tuple[set[tuple[int, int, int, int]], float]]:
+        found = [(set[tuple[int, int, int, int]](), 0.0)] if (i, j) == (n, m) else []
+        for (a, b), values in costs.moves.items():
+            if i + a <= n and j + b <= m:
+                found += [
+                    (beads | {(i, j, a, b)}, c + float(values[i, j])) for beads, c in after(i + a, j + b)
+                ]
+        if i < n:
+            found += [(beads, c + float(costs.source_skips[i])) for beads, c in after(i + 1, j)]
+        if j < m:
+            found += [(beads, c + float(costs.target_skips[j])) for beads, c in after(i, j + 1)]
+        return found
+
+    return after(0, 0)
+
+
+@given(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 10_000)), st.sampled_from([0.05, 0.3]))
+@settings(max_examples=40, deadline=None)
+def test_a_bead_is_as_probable_as_the_alignments_that_contain_it(
+    sizes: tuple[int, int, int], temperature: float
+) -> None:
+    costs = costs_of(*sizes)
+    beads = [bead for bead in align(costs) if bead.source and bead.target]
+    weights = [(found, np.exp(-cost / temperature)) for found, cost in alignments(costs)]
+    total = sum(weight for _, weight in weights)
+    expected = [
+        sum(w for found, w in weights if (b.source[0], b.target[0], len(b.source), len(b.target)) in found)
+        / total
+        for b in beads
+    ]
+    assert posterior(costs, beads, temperature).tolist() == pytest.approx(expected)
 
 
 @given(SIZES)
