@@ -48,7 +48,7 @@ from linker.scoring.ranking import pooled
 from tests import elastic_server, opensearch_server
 
 K, HEAP = 10, "-Xms512m -Xmx512m"
-RANKED = 100  # queries with a ranker, which reads the candidates' texts
+RANKED = 100  # queries where a search reads more than terms
 MANY, TUNED, MANY_HEAP = "many", "many with vectors", "-Xms2g -Xmx2g"
 DIM, HELD, TITLE, RECALL = 64, 200, 3, 0.95
 FIELDS = BuildOptions(bm25=Bm25Parameters(fields=(Field("title", 2.0), Field("text"))))
@@ -155,7 +155,7 @@ def own(engine: Engine) -> Ask:
 
 
 ASKED = {"lucene": own, "rescored": searching, "ranker": ranked, "phrases": quoting}
-FEWER = ("ranker", "calibrated")  # with RANKED queries
+FEWER = ("ranker", "calibrated", "phrases")  # with RANKED queries
 
 
 def many(work: Path, size: int) -> tuple[Path, Path, Path]:
@@ -228,15 +228,16 @@ def compared(name: str, server: str, options: Arguments) -> dict[str, Any]:
             settings = ElasticSettings((node.url,), f"{run}-beside")
             next_to, beside = folder.with_name(f"{folder.name}-beside"), BuildOptions(elastic=settings)
             places["beside"] = (next_to, lambda out: build(out, beside), asked)
-        for place, (out, make, rankings) in places.items():
-            clock = Clock(node.pid)
-            make(out)
-            results[f"{place}: written"] = clock.read()
-            print(name, place, results[f"{place}: written"], flush=True)
-            with Engine.open(out) as engine:
-                results["documents"] = len(engine)
-                for ranking, ask_of in rankings.items():
-                    compare(place, ranking, ask_of(engine), node.pid)
+        with contextlib.suppress(KeyboardInterrupt):  # what has been measured is recorded
+            for place, (out, make, rankings) in places.items():
+                clock = Clock(node.pid)
+                make(out)
+                results[f"{place}: written"] = clock.read()
+                print(name, place, results[f"{place}: written"], flush=True)
+                with Engine.open(out) as engine:
+                    results["documents"] = len(engine)
+                    for ranking, ask_of in rankings.items():
+                        compare(place, ranking, ask_of(engine), node.pid)
     return results
 
 
