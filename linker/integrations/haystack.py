@@ -34,7 +34,8 @@ with importing("Haystack", "haystack"):
     from haystack.utils.filters import document_matches_filter
 
 Filters = dict[str, Any] | str | Sequence[str]
-Parameters, Result = ParamSpec("Parameters"), TypeVar("Result")
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 # Metadata field for values that linker's documents have no field for; filters do not see it, since it is an object.
 KEPT = "haystack"
 TYPES, KEYWORD = {bool: "boolean", int: "int", float: "float"}, "keyword"  # Haystack's names
