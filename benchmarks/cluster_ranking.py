@@ -146,7 +146,7 @@ def ranked(engine: Engine) -> Ask:
 def own(engine: Engine) -> Ask:
     """Return the server's own ranking of an index."""
     collection, address = engine.collection, Address.of(engine.directory)
-    rows = collection.rows
+    rows = collection.ranking().rows if address else collection.rows
     stored = ElasticSettings.from_json(collection.manifest.elastic)
     index = ClusterIndex(ElasticSettings.of(address) if address else stored)
     numbers = ByStamp(lambda ids, _: rows.find(ids), index.about) if address else ByRow(rows)
@@ -232,8 +232,7 @@ def compared(name: str, server: str, options: Arguments) -> dict[str, Any]:
             for place, (out, make, rankings) in places.items():
                 clock = Clock(node.pid)
                 make(out)
-                results[f"{place}: written"] = clock.read()
-                print(name, place, results[f"{place}: written"], flush=True)
+                print(name, place, clock.read(), flush=True)
                 with Engine.open(out) as engine:
                     results["documents"] = len(engine)
                     for ranking, ask_of in rankings.items():
