@@ -1,5 +1,8 @@
 """The certified scan in torch: its logic always on the CPU; on CUDA, and FAISS there, if there is a GPU."""
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +184,43 @@ def test_an_index_uses_the_scan_that_it_is_given(monkeypatch: pytest.MonkeyPatch
     for a, b in zip(given.search_rows(queries, 5), plain.search_rows(queries, 5), strict=True):
         np.testing.assert_array_equal(a, b)
     assert isinstance(given._scan, TorchScan)
+
+
+def test_a_gpu_without_enough_memory_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(scan: TorchScan, vectors: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr("indexes.vectors.faiss_index.CODED_FROM", 100)
+    monkeypatch.setattr(TorchScan, "_cover", fail)
+    rows, queries = cluster(3000, 16, 1.0), cluster(200, 16, 1.0, seed=3)
+    index = FaissIndex(16, scan=lambda: TorchScan("cpu"))
+    index.add([f"d{i}" for i in range(len(rows))], rows)
+    for _ in range(2):
+        found, _ = index.search_rows(queries, 5)
+        np.testing.assert_array_equal(found, np.argsort(-(queries @ rows.T), axis=1, kind="stable")[:, :5])
+    assert not isinstance(index._scan, TorchScan)
+
+
+def test_faiss_on_a_gpu_serves_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored, rows, busy = StoredVectors(16), cluster(3000, 16, 1.0), threading.Lock()
+    stored.add(rows)
+
+    class OnGpu:
+        """A copy on GPUs that notices a second thread."""
+
+        ntotal = len(rows)
+
+        def search(self, *arguments: Any) -> Any:
+            assert busy.acquire(blocking=False)
+            time.sleep(0.02)
+            busy.release()
+            return stored.flat.search(*arguments)
+
+    scan = FlatScan(stored)
+    monkeypatch.setattr(scan, "_gpu", OnGpu())
+    monkeypatch.setattr(FlatScan, "on_gpu", lambda _: True)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda n: assert_exact(scan, rows, cluster(2, 16, 1.0, seed=n), 5), range(8)))
 
 
 @pytest.mark.gpu

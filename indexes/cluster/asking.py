@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # seconds between tries
 ANY_COPY = 60.0  # how many seconds any copy may answer after the preferred copy has timed out
+SMALLER = 600.0  # how many seconds requests have fewer searches after one timed out
 
 T = TypeVar("T")
 
@@ -39,6 +40,7 @@ class Requester:
         self._once = client.options(retry_on_timeout=False)
         self._others = client.options(max_retries=max(0, len(settings.urls) - 2))
         self._any_until = 0.0
+        self._most, self._fewer_until = 0, 0.0
 
     def retry(self, ask: Callable[[], T], seconds: float | None = None) -> T:
         """Return the result of `ask`, which is retried while it raises PassingError, for at most `seconds`.
@@ -90,15 +92,20 @@ class Requester:
         return [self._whole_answer(answer) for answer in answers]
 
     def _search(self, index: str, bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Send searches. The time limit is for one search: if several together take longer, retry them in halves."""
+        """Send searches. The time limit is for one search: if several together take longer, retry them in halves.
+
+        For SMALLER seconds, later requests have at most as many searches as a half.
+        """
         dialect, middle = DIALECTS[self._settings.server], len(bodies) // 2
-        with dialect.errors(self._settings):
-            try:
-                return self._whole(index, bodies)
-            except dialect.timed_out():
-                if not middle:
-                    raise
-                self.ping(index)  # raises if the server hangs: then retrying would only take longer
+        if len(bodies) <= self._most or time.monotonic() > self._fewer_until:
+            with dialect.errors(self._settings):
+                try:
+                    return self._whole(index, bodies)
+                except dialect.timed_out():
+                    if not middle:
+                        raise
+                    self.ping(index)  # raises if the server hangs: then retrying would only take longer
+            self._most, self._fewer_until = middle, time.monotonic() + SMALLER
         return [*self._search(index, bodies[:middle]), *self._search(index, bodies[middle:])]
 
     def _whole(self, index: str, bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

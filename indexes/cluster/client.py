@@ -236,8 +236,9 @@ def timed_out() -> type[Exception]:
 
 def no_answer(settings: ElasticSettings, kind: str, said: str) -> BackendUnavailableError:
     """Return the error for a server that does not answer."""
+    slow = f", or set {settings.prefix}TIMEOUT to more seconds" if kind == "ConnectionTimeout" else ""
     return BackendUnavailableError(
-        f"{settings.where} does not answer ({kind}: {_short(said)}): check that it is running"
+        f"{settings.where} does not answer ({kind}: {_short(said)}): check that it is running{slow}"
     )
 
 

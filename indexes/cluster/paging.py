@@ -49,16 +49,19 @@ class PagedSearch:
         )
         return rows[rows >= 0]
 
-    def _top(self, queries: Sequence[Query], k: int) -> tuple[RowArray, ScoreArray]:
-        """Return the top k rows and scores of each query, both [n, k], reading further pages as needed."""
+    def _top(self, queries: Sequence[Query], k: int, at_once: int = BATCH) -> tuple[RowArray, ScoreArray]:
+        """Return the top k rows and scores of each query, both [n, k], reading further pages as needed.
+
+        A request has at most `at_once` queries, since it has a time limit.
+        """
         rows, scores = padding(len(queries), k)
         filled = np.zeros(len(queries), dtype=np.int64)
         after: dict[int, list[Any] | None] = dict.fromkeys(range(len(queries)))
         while after:
             unfinished: dict[int, list[Any] | None] = {}
             numbers = list(after)
-            for start in range(0, len(numbers), BATCH):
-                part = numbers[start : start + BATCH]
+            for start in range(0, len(numbers), at_once):
+                part = numbers[start : start + at_once]
                 sizes = [min(k - int(filled[q]), WINDOW) for q in part]
                 bodies = [self._page(queries[q], size, after[q]) for q, size in zip(part, sizes, strict=True)]
                 for q, size, answer in zip(part, sizes, self.index.msearch(bodies), strict=True):

@@ -32,6 +32,7 @@ LONGEST_QUERY = 1000
 PAGE = 1000  # candidates per query whose terms are read in one request
 AT_ONCE = 10_000  # maximum number of candidates in a request, over all its queries
 EXACT_BELOW = 10_000  # up to this many documents, every vector is compared
+COMPARED = 1_000_000  # maximum number of comparisons in a request with several queries
 
 
 class ClusterText(PagedSearch):
@@ -215,7 +216,8 @@ class ClusterVectors(PagedSearch):
 
     def _exact(self, queries: Matrix, k: int, clauses: list[dict[str, Any]]) -> tuple[RowArray, ScoreArray]:
         matching = {"bool": {"filter": clauses}} if clauses else {"match_all": {}}
-        return self._score(queries, k, [matching] * len(queries))
+        at_once = max(1, min(BATCH, COMPARED // max(1, len(self))))
+        return self._score(queries, k, [matching] * len(queries), at_once)
 
     def _approximate(
         self, queries: Matrix, k: int, clauses: list[dict[str, Any]]
@@ -228,7 +230,9 @@ class ClusterVectors(PagedSearch):
             rows[short], scores[short] = self._exact(queries[short], k, clauses)
         return rows, scores
 
-    def _score(self, queries: Matrix, k: int, candidates: Sequence[Query]) -> tuple[RowArray, ScoreArray]:
+    def _score(
+        self, queries: Matrix, k: int, candidates: Sequence[Query], at_once: int = BATCH
+    ) -> tuple[RowArray, ScoreArray]:
         """Return the top k rows and cosines, both [n, k], among the matches of each query's `candidates` clause."""
         dialect = self.index.dialect
         rows, scores = self._top(
@@ -237,6 +241,7 @@ class ClusterVectors(PagedSearch):
                 for q, clause in zip(queries, candidates, strict=True)
             ],
             k,
+            at_once,
         )
         return rows, dialect.cosines(scores)
 

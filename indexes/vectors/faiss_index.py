@@ -208,7 +208,12 @@ class FaissIndex:
     def _exact(self, queries: Matrix, k: int, mask: Mask | None) -> tuple[RowArray, ScoreArray]:
         """Return the top k rows that `mask` allows and their scores, both [n, k]; at least k rows are allowed."""
         self._stored.expect(scattered=False)
-        return self._exact_scan(len(queries), k, mask).search(self.vectors, queries, k, mask)
+        try:
+            return self._exact_scan(len(queries), k, mask).search(self.vectors, queries, k, mask)
+        except MemoryError:  # of a GPU: use the CPU from now on
+            with self._lock:
+                self._scan = on_cpu = _certified(self._stored, self._flat_scan)
+        return on_cpu.search(self.vectors, queries, k, mask)
 
     def live_rows(self) -> RowArray:
         """Return the rows of all live documents, int64 [n], ascending."""

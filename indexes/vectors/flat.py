@@ -105,11 +105,12 @@ class FlatScan:
         rounding = vectors.shape[1] * 2.0**-23
         if len(queries) * len(vectors) <= SCORED_FLOATS and len(queries) < BLAS_BATCH and not faiss_loaded():
             rough, rows = _scan_by_numpy(vectors, queries, fetch, mask)
-        elif mask is None and (gpu := self._on_gpu(fetch)) is not None:
+        elif mask is None and fetch <= GPU_K and self.on_gpu():
             rounding += _half_rounding(vectors.shape[1])
             # float16 rounds more coarsely, so more candidates are needed, and the scan is cheaper.
             fetch = min(4 * fetch, GPU_K, allowed)
-            rough, rows = self._scan(gpu, vectors, queries, fetch, mask)
+            with self._lock:  # FAISS's indexes on GPUs serve one thread at a time
+                rough, rows = self._scan(self._copied_to_gpus(), vectors, queries, fetch, mask)
         else:
             rough, rows = self._scan(self._stored.flat, vectors, queries, fetch, mask)
         rows, scores = best(rows, exact_scores(vectors, queries, rows), k)
@@ -129,17 +130,14 @@ class FlatScan:
         """Return whether FAISS has a GPU."""
         return bool(load_faiss().get_num_gpus())
 
-    def _on_gpu(self, fetch: int) -> Any:
-        """Return a float16 copy of the index on all GPUs; None if there is no GPU or `fetch` exceeds its limit."""
-        if fetch > GPU_K or not self.on_gpu():
-            return None
+    def _copied_to_gpus(self) -> Any:
+        """Return a float16 copy of the index on all GPUs."""
         faiss = load_faiss()
-        with self._lock:
-            if self._gpu is None or self._gpu.ntotal != len(self._stored):
-                options = faiss.GpuMultipleClonerOptions()
-                options.useFloat16, options.shard = True, True
-                self._gpu = faiss.index_cpu_to_all_gpus(self._stored.flat, co=options)
-            return self._gpu
+        if self._gpu is None or self._gpu.ntotal != len(self._stored):
+            options = faiss.GpuMultipleClonerOptions()
+            options.useFloat16, options.shard = True, True
+            self._gpu = faiss.index_cpu_to_all_gpus(self._stored.flat, co=options)
+        return self._gpu
 
     def _scan(
         self, scanner: Any, vectors: Matrix, queries: Matrix, k: int, mask: Mask | None

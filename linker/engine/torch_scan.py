@@ -97,17 +97,23 @@ class TorchScan:
     def search(
         self, vectors: Matrix, queries: Matrix, k: int, mask: Mask | None
     ) -> tuple[RowArray, ScoreArray]:
-        """Return rows int64 and scores float32, [queries, k] each, best first and ties in row order; see ExactScan."""
+        """Return rows int64 and scores float32, [queries, k] each, best first and ties in row order; see ExactScan.
+
+        Raises MemoryError if the device's memory is too small.
+        """
         import torch
 
         rows, scores = padding(len(queries), k)
         with self._lock, torch.inference_mode(), _sums_in_float32():
-            self._cover(vectors)
-            allowed = None if mask is None else torch.from_numpy(np.array(mask)).to(self.device)
-            for start in range(0, len(queries), QUERIES):
-                part = slice(start, start + QUERIES)
-                batch = torch.from_numpy(np.ascontiguousarray(queries[part])).to(self.device)
-                rows[part], scores[part] = self._search(batch, k, allowed)
+            try:
+                self._cover(vectors)
+                allowed = None if mask is None else torch.from_numpy(np.array(mask)).to(self.device)
+                for start in range(0, len(queries), QUERIES):
+                    part = slice(start, start + QUERIES)
+                    batch = torch.from_numpy(np.ascontiguousarray(queries[part])).to(self.device)
+                    rows[part], scores[part] = self._search(batch, k, allowed)
+            except torch.OutOfMemoryError as e:
+                raise MemoryError(str(e)) from None
         return rows, scores
 
     def _search(

@@ -1,14 +1,17 @@
 """Haystack: a document store and a retriever over an index (extra `haystack`).
 
 Filters are Haystack's nested dictionaries, evaluated by Haystack's own code, or linker's conditions as a string or
-list. The index's encoder computes the vectors; a document's own embedding is stored but not searched.
+list. The index's encoder computes the vectors; a document's own embedding is stored but not searched. Methods whose
+names end in `_async` run the others in a thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, ParamSpec, TypeVar, get_args
 
 import numpy as np
 
@@ -31,6 +34,8 @@ with importing("Haystack", "haystack"):
     from haystack.utils.filters import document_matches_filter
 
 Filters = dict[str, Any] | str | Sequence[str]
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 # Metadata field for values that linker's documents have no field for; filters do not see it, since it is an object.
 KEPT = "haystack"
 TYPES, KEYWORD = {bool: "boolean", int: "int", float: "float"}, "keyword"  # Haystack's names
@@ -53,6 +58,16 @@ def to_haystack(document: Document, score: float | None = None) -> HaystackDocum
     more = meta.pop(KEPT, None) or {}
     values = {"id": document.id, "content": document.full_text, "meta": meta, "score": score} | more
     return HaystackDocument.from_dict(values)
+
+
+def threaded(method: Callable[Parameters, Result]) -> Callable[Parameters, Coroutine[Any, Any, Result]]:
+    """Return a coroutine function that runs `method` in a thread, so that the event loop can go on."""
+
+    @functools.wraps(method)
+    async def call(*args: Parameters.args, **options: Parameters.kwargs) -> Result:
+        return await asyncio.to_thread(method, *args, **options)
+
+    return call
 
 
 class LinkerDocumentStore:
@@ -190,6 +205,20 @@ class LinkerDocumentStore:
         (hits,) = self.engine.search(query, top_k, mode=mode, where=where or None).hits
         return [to_haystack(document, score) for _, score, document in hits if document]
 
+    count_documents_async = threaded(count_documents)
+    filter_documents_async = threaded(filter_documents)
+    count_documents_by_filter_async = threaded(count_documents_by_filter)
+    count_unique_metadata_by_filter_async = threaded(count_unique_metadata_by_filter)
+    get_metadata_fields_info_async = threaded(get_metadata_fields_info)
+    get_metadata_field_min_max_async = threaded(get_metadata_field_min_max)
+    get_metadata_field_unique_values_async = threaded(get_metadata_field_unique_values)
+    write_documents_async = threaded(write_documents)
+    delete_documents_async = threaded(delete_documents)
+    delete_by_filter_async = threaded(delete_by_filter)
+    update_by_filter_async = threaded(update_by_filter)
+    delete_all_documents_async = threaded(delete_all_documents)
+    search_async = threaded(search)
+
     def _rows(self, filters: dict[str, Any]) -> Filter | None:
         """Return a filter that selects the documents that match Haystack's filters; this reads all documents."""
         if not filters:
@@ -256,3 +285,5 @@ class LinkerRetriever:
         """Return {"documents": the top documents for `query`, best first, with their scores}."""
         found = self.document_store.search(query, top_k or self.top_k, filters or self.filters, self.mode)
         return {"documents": found}
+
+    run_async = threaded(run)

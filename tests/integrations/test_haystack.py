@@ -25,12 +25,16 @@ if TYPE_CHECKING:
     StandardTests = object
 else:
     from haystack.testing import document_store as standard
+    from haystack.testing import document_store_async as asynchronous
 
-    # all tests of the installed version for methods that are not asynchronous
-    StandardTests = type("StandardTests", tuple(getattr(standard, name) for name in (
-        "DocumentStoreBaseExtendedTests", "CountDocumentsByFilterTest", "CountUniqueMetadataByFilterTest",
-        "GetMetadataFieldsInfoTest", "GetMetadataFieldMinMaxTest", "GetMetadataFieldUniqueValuesTest",
-    )), {})  # fmt: skip
+    # all tests of the installed version
+    parts = [
+        value
+        for module in (standard, asynchronous)
+        for name, value in vars(module).items()
+        if name.endswith("Test") and value.__module__ == module.__name__
+    ]
+    StandardTests = type("StandardTests", tuple(parts), {})
 
 
 class TestStandardStore(StandardTests):
@@ -44,6 +48,9 @@ class TestStandardStore(StandardTests):
         with pytest.raises(DuplicateDocumentError, match="already in the index"):
             document_store.write_documents([Document(content="two"), one])
         assert document_store.count_documents() == 1
+
+    async def test_write_documents_async(self, document_store: LinkerDocumentStore) -> None:
+        assert await document_store.write_documents_async([Document(content="one")]) == 1
 
 
 @pytest.fixture
@@ -105,6 +112,17 @@ def test_both_kinds_of_filters_limit_a_search(store: LinkerDocumentStore) -> Non
         found("yaer=2020")
     with pytest.raises(FilterError):
         found({"conditions": []})
+
+
+async def test_a_search_in_a_thread_gives_the_same(store: LinkerDocumentStore) -> None:
+    retriever = LinkerRetriever(store, top_k=2)
+    assert await retriever.run_async("flood", filters="year>=2020") == retriever.run(
+        "flood", filters="year>=2020"
+    )
+    asking = Pipeline()
+    asking.add_component("retriever", retriever)
+    answer = await asking.run_async({"retriever": {"query": "flood"}})
+    assert answer["retriever"] == retriever.run("flood")
 
 
 def test_a_pipeline_is_saved_loaded_and_run(store: LinkerDocumentStore) -> None:

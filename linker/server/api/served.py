@@ -216,7 +216,7 @@ class Service:
                 logs.event("encoder", logging.ERROR, index=served.name, error=type(e).__name__)
         self.waiting_for = f"encoders that could not be loaded: {failed}; see the log" if failed else ""
 
-    def served(self, name: str | None) -> Served:
+    def served(self, name: str | None, lacking: str = "the request names no index") -> Served:
         """Return an index by its name, which may be omitted if there is only one. Raises ProblemError (404, 400)."""
         if name is None and len(self.indexes) == 1:
             (name,) = self.indexes
@@ -226,7 +226,7 @@ class Service:
         if not self.indexes:
             known = "create one, or send the server SIGHUP if one was made meanwhile"
         if name is None:
-            raise ProblemError(400, f"the request names no index: {known}", "index-missing")
+            raise ProblemError(400, f"{lacking}: {known}", "index-missing")
         raise ProblemError(404, f"there is no index {name!r}: {known}", "unknown-index")
 
     def close(self) -> None:

@@ -321,6 +321,8 @@ def test_verification_finds_what_is_wrong_and_nothing_else(make: Make, tmp_path:
         f"{engine.collection.index.name}: 61 documents instead of 62"  # type: ignore[attr-defined]
     ]
     store = engine.collection.index  # type: ignore[attr-defined]
+    store._delete_by({"term": {"id": "d5"}})  # without linker, and nothing else is wrong
+    assert check(remote(engine), documents=61).damage == [f"{store.name}: 60 documents instead of 61"]
     stamp = store.versions(["d3"])["d3"] + 1000
     vectors = dict.fromkeys(("vector", "near"), np.full(16, 0.25, dtype=np.float32))
     store.bulk.put(index_document(engine.document("d3"), stamp, ["other", "terms"], vectors))

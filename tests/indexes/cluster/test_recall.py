@@ -16,19 +16,25 @@ from linker.engine import Engine, building
 from tests.helpers import HashEncoder
 from tests.indexes.cluster.conftest import Make
 
-COUNT, BREADTH = 300, 50.0
+COUNT, BREADTH, AT_ONCE = 300, 50.0, 4
 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The bodies of all searches, as JSON; more than 100 documents are searched approximately, in two breadths."""
+    """The bodies of all searches, as JSON; more than 100 documents are searched approximately, in two breadths.
+
+    A request compares all documents with at most AT_ONCE queries.
+    """
     monkeypatch.setattr(retrievers, "EXACT_BELOW", 100)
+    monkeypatch.setattr(retrievers, "COMPARED", AT_ONCE * COUNT)
     monkeypatch.setattr(retrievers.ClusterVectors, "GRID", ({"breadth": BREADTH}, {"breadth": 2 * BREADTH}))
     bodies: list[str] = []
     real = ClusterIndex.msearch
 
     def msearch(self: ClusterIndex, searches: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        bodies.extend(json.dumps(body) for body in searches)
+        texts = [json.dumps(body) for body in searches]
+        assert sum('"match_all"' in text for text in texts) <= AT_ONCE
+        bodies.extend(texts)
         return real(self, searches)
 
     monkeypatch.setattr(ClusterIndex, "msearch", msearch)

@@ -78,7 +78,8 @@ def test_a_best_row_that_float16_puts_behind_others_is_found(
     flat = load_faiss().IndexFlatIP(16)
     flat.add(rows)
     scan, half = FlatScan(flat), HalfScanner(rows)
-    monkeypatch.setattr(scan, "_on_gpu", lambda fetch: half)
+    monkeypatch.setattr(FlatScan, "on_gpu", lambda _: True)
+    monkeypatch.setattr(scan, "_copied_to_gpus", lambda: half)
     assert len(rows) - 1 not in half.search(query, fetched)[1]
     assert scan.search(rows, query, 1, None)[0].tolist() == [[len(rows) - 1]]
 

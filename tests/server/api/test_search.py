@@ -139,6 +139,10 @@ def test_several_indexes_have_names_which_differ(folder: Path, tmp_path: Path) -
         assert listed["news"]["fields"] == ["lang", "likes"]
         assert search(api, text="rain", index="news")["index"] == "news"
         assert "news, old" in check_problem(api.post("/v1/search", json={"text": "a"}), 400, "index-missing")
+        asked = check_problem(
+            api.post("/v1/documents:delete", json={"index": "news", "ids": []}), 400, "index-missing"
+        )
+        assert "?index=NAME: choose one of news, old" in asked
         wrong = api.post("/v1/search", json={"text": "a", "index": "new"})
         assert "news, old" in check_problem(wrong, 404, "unknown-index")
     (tmp_path / "other").mkdir()

@@ -199,7 +199,7 @@ InService = Annotated[Service, Depends(service_of)]  # async, since FastAPI call
 
 async def served_of(service: InService, index: IndexQuery = None) -> Served:
     """Return the index that the query names. Raises ProblemError if there is none."""
-    return service.served(index)
+    return service.served(index, "the address names no index, as in ?index=NAME")
 
 
 InIndex = Annotated[Served, Depends(served_of)]
