@@ -177,7 +177,7 @@ class _Words(Analysis):
     def prepare(self, text: str) -> str:
         return encodable(text).lower()
 
-    def terms_of_each(self, pieces: Sequence[str]) -> list[list[str]]:
+    def terms_of_each(self, pieces: Sequence[str]) -> list[Sequence[str]]:
         return list(map(CHARACTER_OR_WORD.findall, pieces))
 
 
