@@ -188,10 +188,10 @@ def local(corpus: Path, folder: Path, options: BuildOptions) -> Iterator[Engine]
 
 def compared(name: str, server: str, options: Arguments) -> dict[str, Any]:
     """Return how far the rankings on a server agree with a directory's, and what they cost."""
-    work, heap, asked = options.work, HEAP, dict(ASKED)
+    work, heap, requests = options.work, HEAP, dict(ASKED)
     if name == MANY:
         corpus, texts = many(work, options.size)[0], statements()
-        heap, asked["calibrated"] = MANY_HEAP, calibrated
+        heap, requests["calibrated"] = MANY_HEAP, calibrated
     else:
         corpus = shared_data() / name / "corpus.jsonl.gz"
         texts = [query.text for query in rank_data.links(name)["test"].queries]
@@ -200,15 +200,15 @@ def compared(name: str, server: str, options: Arguments) -> dict[str, Any]:
     expected: dict[str, list[tuple[str, ...]]] = {}
     results: dict[str, Any] = {"data": name, "queries": len(texts)}
 
-    def compare(place: str, ranking: str, ask: Ask, server: int | None) -> None:
+    def compare(location: str, ranking: str, ask: Ask, server: int | None) -> None:
         part = texts[:RANKED] if ranking in FEWER else texts
         answers, cost = costs(ask, part, server)
         same = sum(a == b for a, b in zip(answers, expected.setdefault(ranking, answers), strict=True))
-        results[f"{place}, {ranking}"] = {"identical": same, "queries": len(part), **cost}
-        print(name, place, ranking, results[f"{place}, {ranking}"], flush=True)
+        results[f"{location}, {ranking}"] = {"identical": same, "queries": len(part), **cost}
+        print(name, location, ranking, results[f"{location}, {ranking}"], flush=True)
 
     with local(corpus, folder, BuildOptions()) as engine:
-        for ranking, ask_of in asked.items():
+        for ranking, ask_of in requests.items():
             if ranking != "lucene":
                 compare("directory", ranking, ask_of(engine), None)
     with local(corpus, folder.with_name(f"{folder.name}-fields"), FIELDS) as engine:
@@ -219,24 +219,24 @@ def compared(name: str, server: str, options: Arguments) -> dict[str, Any]:
         build, fields = functools.partial(building.build, [corpus]), {"fields": searching}
         alone, with_fields, joined = (Path(f"{server}+{node.url}/{run}{end}") for end in ("", "-f", "-j"))
         places: dict[str, tuple[Path, Callable[[Path], object], dict[str, Any]]] = {
-            "alone": (alone, build, asked),
+            "alone": (alone, build, requests),
             "alone with fields": (with_fields, lambda out: build(out, FIELDS), fields),
         }
         if name == MANY:
             places["joined"] = (joined, lambda out: join(out, [alone]), {"rescored": searching})
         elif server == "elastic":  # only Elasticsearch can hold an index next to a directory
             settings = ElasticSettings((node.url,), f"{run}-beside")
-            next_to, beside = folder.with_name(f"{folder.name}-beside"), BuildOptions(elastic=settings)
-            places["beside"] = (next_to, lambda out: build(out, beside), asked)
+            next_to, stored = folder.with_name(f"{folder.name}-beside"), BuildOptions(elastic=settings)
+            places["beside"] = (next_to, lambda out: build(out, stored), requests)
         with contextlib.suppress(KeyboardInterrupt):  # what has been measured is recorded
-            for place, (out, make, rankings) in places.items():
+            for location, (out, make, rankings) in places.items():
                 clock = Clock(node.pid)
                 make(out)
-                print(name, place, clock.read(), flush=True)
+                print(name, location, clock.read(), flush=True)
                 with Engine.open(out) as engine:
                     results["documents"] = len(engine)
                     for ranking, ask_of in rankings.items():
-                        compare(place, ranking, ask_of(engine), node.pid)
+                        compare(location, ranking, ask_of(engine), node.pid)
     return results
 
 

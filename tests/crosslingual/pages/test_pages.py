@@ -165,15 +165,18 @@ def test_the_language_comes_from_the_flag_the_metadata_or_the_name(tmp_path: Pat
     assert read_pages(plain, "it").language.code == "it"
 
 
-def test_unusable_records_are_kept_aside_and_repeated_ids_refused(tmp_path: Path) -> None:
+def test_unusable_records_and_repeated_ids_are_kept_aside(tmp_path: Path) -> None:
     path = write(
         tmp_path / "a.jsonl", {"_id": "1", "text": "un"}, {"_id": "2", "text": ""}, {"_id": "3", "text": "x"}
     )
     found = read_pages(path)
     assert found.ids == ("1", "3")
     assert [bad.line for bad in found.skipped] == [2]
-    with pytest.raises(InputError, match="twice"):
-        read_pages(write(tmp_path / "b.jsonl", {"_id": "1", "text": "un"}, {"_id": "1", "text": "deux"}))
+    repeated = read_pages(
+        write(tmp_path / "b.jsonl", {"_id": "1", "text": "un"}, {"_id": "1", "text": "deux"})
+    )
+    assert (repeated.ids, repeated.texts) == (("1",), ("un",))
+    assert [(bad.line, "duplicate id" in bad.reason) for bad in repeated.skipped] == [(2, True)]
     with pytest.raises(InputError, match="no text could be read"):
         read_pages(write(tmp_path / "c.jsonl", {"_id": "1"}))
 

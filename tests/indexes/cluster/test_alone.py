@@ -15,7 +15,7 @@ from indexes.address import Address
 from indexes.cluster import RemoteWriter, check, drop, manifest_of, open_remote
 from indexes.cluster.client import ElasticSettings
 from indexes.cluster.index import ClusterIndex, new_name
-from indexes.cluster.mapping import index_document
+from indexes.cluster.mapping import delete_document, index_document
 from indexes.cluster.sending import Sender
 from indexes.disk import faults
 from indexes.fusion import Fusion
@@ -321,7 +321,9 @@ def test_verification_finds_what_is_wrong_and_nothing_else(make: Make, tmp_path:
         f"{engine.collection.index.name}: 61 documents instead of 62"  # type: ignore[attr-defined]
     ]
     store = engine.collection.index  # type: ignore[attr-defined]
-    store._delete_by({"term": {"id": "d5"}})  # without linker, and nothing else is wrong
+    store.bulk.put(delete_document("d5", store.versions(["d5"])["d5"] + 1))  # without linker
+    store.bulk.flush()
+    store.refresh()
     assert check(remote(engine), documents=61).damage == [f"{store.name}: 60 documents instead of 61"]
     stamp = store.versions(["d3"])["d3"] + 1000
     vectors = dict.fromkeys(("vector", "near"), np.full(16, 0.25, dtype=np.float32))

@@ -342,7 +342,7 @@ def test_a_messy_file_is_corrected_in_a_browser(tmp_path: Path, chrome: Any, scr
     with answered(tmp_path / "reviews") as server:
         page = chrome.new_context(java_script_enabled=scripts, locale="en-GB").new_page()
         page.goto(server.address)
-        page.get_by_role("link", name="Choose files").press("Enter")
+        page.get_by_role("link", name="Choose files for one story").press("Enter")
         page.set_input_files("#posts", file)
         page.get_by_role("button", name="Upload").press("Enter")
         page.wait_for_url("**/setup")

@@ -67,7 +67,7 @@ def test_from_files_to_an_export_with_two_reviewers_and_a_power_cut(tmp_path: Pa
         violations = []
         page.goto(server.address)
         violations += axe(page)
-        page.get_by_role("link", name="Choose files").press("Enter")
+        page.get_by_role("link", name="Choose files for one story").press("Enter")
         violations += axe(page)
         page.set_input_files("#posts", posts)
         page.set_input_files("#articles", articles)
