@@ -198,6 +198,11 @@ def few_texts(work: Path) -> dict[str, Any]:
     return absent.batches(work, TWEETS, SEEDS[0])
 
 
+def few_documents(work: Path) -> dict[str, Any]:
+    """P(link) in small collections of four sets, with one seed."""
+    return absent.few_documents(work, SEEDS[0])
+
+
 def orphans_statements(work: Path) -> dict[str, Any]:
     """As `orphans`, but for the test statements."""
     return {str(seed): absent.linked(work, STATEMENTS, seed, taught=False) for seed in SEEDS}
@@ -296,6 +301,7 @@ if __name__ == "__main__":
         orphans,
         orphans_taught,
         few_texts,
+        few_documents,
         orphans_statements,
         orphans_statements_taught,
         statements,
