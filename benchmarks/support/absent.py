@@ -30,7 +30,7 @@ LINKS = 1000  # training links at most
 SURE, LIKELY = 0.9, 0.5
 SETS = ("statements2articles", "tweets2claims", "descriptions", "bbc-news")
 FEW_DOCUMENTS = (6, 12, 25, 50, 100, 300)
-FEW_TEXTS = 60  # texts of each set in small collections of a size, at least
+FEW_TEXTS = 48  # texts of each set in small collections of a size, at least
 MOST_DOCUMENTS = 1500  # documents of a split from which small collections are drawn
 CHANCES = 200  # number of simulations of the calibration error that chance alone causes
 
