@@ -198,7 +198,7 @@ def few_texts(work: Path) -> dict[str, Any]:
     return absent.batches(work, TWEETS, SEEDS[0])
 
 
-def documents(work: Path) -> dict[str, Any]:
+def small_collections(work: Path) -> dict[str, Any]:
     """P(link) in small collections of four sets, with one seed."""
     return absent.few_documents(work, SEEDS[0])
 
@@ -301,7 +301,7 @@ if __name__ == "__main__":
         orphans,
         orphans_taught,
         few_texts,
-        documents,
+        small_collections,
         orphans_statements,
         orphans_statements_taught,
         statements,
