@@ -6,7 +6,8 @@ with the 95 % bootstrap interval of the paired difference; other linking tools (
 compared. `statements`: all 17,213 statements at once, by a ranker trained on the training links, with no link treated
 as known; `known`: with the training links known, as a command; `cost`: what this takes with none. `tweets`: with the
 training links known (many tweets share a claim), three seeds. `headlines` and `descriptions`: 800 texts and their 800
-documents, nothing known, one to one. `orphans`: P(link) if some texts have no document. FOLDER is not deleted.
+documents, nothing known, one to one. `orphans`: P(link) if some texts have no document; `small-collections`: among few
+documents. FOLDER is not deleted.
 """
 
 from __future__ import annotations

@@ -52,11 +52,8 @@ STATEMENTS, TWEETS = "statements2articles", "tweets2claims"
 SETS = (STATEMENTS, TWEETS, "descriptions", "bbc-news")
 # small collections of a set by their size; the weight of those in which a share of the texts has a document
 FEW_DOCUMENTS, FEW_SHARES = {3: 40, 6: 20, 12: 12, 25: 6, 50: 4, 100: 2, 200: 1}, {0.5: 3.0, 1.0: 1.0}
-FEW_INPUTS = (
-    "best",
-    "lead",
-    "",
-)  # inputs of P(none) whose weights differ among few documents; "": the offset
+# inputs of P(none) whose weights differ among few documents; "": the offset
+FEW_INPUTS = ("best", "lead", "")
 DATED = PoolSettings(date_field="date", direction="after")
 
 
@@ -141,11 +138,11 @@ def few(work: Path) -> None:
     """Fit what few documents change in the probabilities of the ranker that ships with linker, and write it."""
     ranker, parts = pooled.load(), []
     for seed, name in enumerate(SETS):
-        drawn = absent.SmallCollections(name, "train", seed)
-        for (size, count), (share, weight) in itertools.product(FEW_DOCUMENTS.items(), FEW_SHARES.items()):
-            some = [_of_small(work, ranker, one) for one in drawn.draw(size, share, count)]
+        collections = absent.SmallCollections(name, "train", seed)
+        for (size, count), (share, times) in itertools.product(FEW_DOCUMENTS.items(), FEW_SHARES.items()):
+            some = [_of_small(work, ranker, one) for one in collections.draw(size, share, count)]
             x, none = (np.concatenate(column) for column in zip(*some, strict=True))
-            constants = np.full((2, len(x)), [[math.log(LARGE / size)], [weight / len(x)]])
+            constants = np.full((2, len(x)), [[math.log(LARGE / size)], [times / len(x)]])
             parts.append((x, none, *constants))
     x, none, smaller, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
     calibration = ranker.calibration
@@ -154,15 +151,15 @@ def few(work: Path) -> None:
     free = np.array([name in FEW_INPUTS for name in (*calibration.inputs, "")])
 
     def loss(change: Float64Array) -> tuple[float, Float64Array]:
-        found = logits + smaller * (z[:, free] @ change)
-        pull = weight * smaller * (expit(found) - none)
-        return float(weight @ (np.logaddexp(0, found) - none * found)), pull @ z[:, free]
+        changed = logits + smaller * (z[:, free] @ change)
+        pull = weight * smaller * (expit(changed) - none)
+        return float(weight @ (np.logaddexp(0, changed) - none * changed)), pull @ z[:, free]
 
     changes = np.zeros(len(free))
     changes[free] = minimize(loss, changes[free], jac=True, method="L-BFGS-B").x.round(4)
-    changed = dataclasses.replace(calibration, few=tuple(changes.tolist()))
+    calibration = dataclasses.replace(calibration, few=tuple(changes.tolist()))
     text = (pooled.FOLDER / folder.TREES).read_text()
-    save(dataclasses.replace(ranker, calibration=changed), text, pooled.FOLDER)
+    save(dataclasses.replace(ranker, calibration=calibration), text, pooled.FOLDER)
 
 
 def _of_small(work: Path, ranker: Ranker, small: absent.SmallCollection) -> tuple[Float64Array, Float64Array]:
