@@ -6,7 +6,8 @@ with the 95 % bootstrap interval of the paired difference; other linking tools (
 compared. `statements`: all 17,213 statements at once, by a ranker trained on the training links, with no link treated
 as known; `known`: with the training links known, as a command; `cost`: what this takes with none. `tweets`: with the
 training links known (many tweets share a claim), three seeds. `headlines` and `descriptions`: 800 texts and their 800
-documents, nothing known, one to one. `orphans`: P(link) if some texts have no document. FOLDER is not deleted.
+documents, nothing known, one to one. `orphans`: P(link) if some texts have no document; `small-collections`: among few
+documents. FOLDER is not deleted.
 """
 
 from __future__ import annotations
@@ -198,6 +199,11 @@ def few_texts(work: Path) -> dict[str, Any]:
     return absent.batches(work, TWEETS, SEEDS[0])
 
 
+def small_collections(work: Path) -> dict[str, Any]:
+    """P(link) in small collections of four sets, with one seed."""
+    return absent.few_documents(work, SEEDS[0])
+
+
 def orphans_statements(work: Path) -> dict[str, Any]:
     """As `orphans`, but for the test statements."""
     return {str(seed): absent.linked(work, STATEMENTS, seed, taught=False) for seed in SEEDS}
@@ -296,6 +302,7 @@ if __name__ == "__main__":
         orphans,
         orphans_taught,
         few_texts,
+        small_collections,
         orphans_statements,
         orphans_statements_taught,
         statements,

@@ -8,26 +8,33 @@ statements2articles, the ranker on the others; MiniLM saw none. Indexes and mode
 """
 
 import dataclasses
+import itertools
+import math
 import os
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit
 
-from benchmarks.support import rank_data
+from benchmarks.support import absent, rank_data
 from benchmarks.support.common import shared_data
 from benchmarks.support.harness import run_parts
 from benchmarks.support.rank_data import Gathered, Judged
 from indexes.dtypes import Float64Array
 from linker.encoders import folder as folders
 from linker.encoders.configs import PRESETS
+from linker.engine.building import create
 from linker.engine.engine import Engine
 from linker.evaluation.first_ranks import mrr
 from linker.evaluation.significance import bootstrap
 from linker.scoring.ranking import folder, pooled
-from linker.scoring.ranking.candidates import PoolSettings
+from linker.scoring.ranking.calibration import LARGE, inputs
+from linker.scoring.ranking.candidates import Gatherer, PoolSettings
 from linker.scoring.ranking.folder import save
 from linker.scoring.ranking.forest import Forest, compact
 from linker.scoring.ranking.groups import names_of
@@ -43,6 +50,10 @@ ROUNDS, PART = 5, 300
 CURVE = (150, 300, 1000, 3000)
 STATEMENTS, TWEETS = "statements2articles", "tweets2claims"
 SETS = (STATEMENTS, TWEETS, "descriptions", "bbc-news")
+# small collections of a set by their size; the weight of those in which a share of the texts has a document
+FEW_DOCUMENTS, FEW_SHARES = {3: 40, 6: 20, 12: 12, 25: 6, 50: 4, 100: 2, 200: 1}, {0.5: 3.0, 1.0: 1.0}
+# inputs of P(none) whose weights differ among few documents; "": the offset
+FEW_INPUTS = ("best", "lead", "")
 DATED = PoolSettings(date_field="date", direction="after")
 
 
@@ -111,13 +122,57 @@ def ship(work: Path, text: str | None = None) -> dict[str, Any]:
     parts = [_by_words(work, name)[0] for name in SETS]
     about = {"sets": list(SETS), "queries": sum(len(part.relevant) for part in parts), "language": "english"}
     ranker, text = pooled.learn([(part.pool, part.relevant) for part in parts], about=about, text=text)
-    saved = save(ranker, text, pooled.FOLDER)
+    save(ranker, text, pooled.FOLDER)
+    pooled.load.cache_clear()
+    few(work)
+    saved = folder.load(pooled.FOLDER)
     return {"ranker": saved.fingerprint, **about, "kib": round(len(text) / 1024)}
 
 
 def calibrate(work: Path) -> None:
     """Fit only the probabilities of the ranker that ships with linker again; its trees stay as they are."""
     ship(work, (pooled.FOLDER / folder.TREES).read_text())
+
+
+def few(work: Path) -> None:
+    """Fit what few documents change in the probabilities of the ranker that ships with linker, and write it."""
+    ranker, parts = pooled.load(), []
+    for seed, name in enumerate(SETS):
+        collections = absent.SmallCollections(name, "train", seed)
+        for (size, count), (share, times) in itertools.product(FEW_DOCUMENTS.items(), FEW_SHARES.items()):
+            some = [_of_small(work, ranker, one) for one in collections.draw(size, share, count)]
+            x, none = (np.concatenate(column) for column in zip(*some, strict=True))
+            constants = np.full((2, len(x)), [[math.log(LARGE / size)], [times / len(x)]])
+            parts.append((x, none, *constants))
+    x, none, smaller, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
+    calibration = ranker.calibration
+    z = np.column_stack([(x - calibration.centre) / calibration.scale, np.ones(len(x))])
+    logits = z @ np.array(calibration.weights)
+    free = np.array([name in FEW_INPUTS for name in (*calibration.inputs, "")])
+
+    def loss(change: Float64Array) -> tuple[float, Float64Array]:
+        changed = logits + smaller * (z[:, free] @ change)
+        pull = weight * smaller * (expit(changed) - none)
+        return float(weight @ (np.logaddexp(0, changed) - none * changed)), pull @ z[:, free]
+
+    changes = np.zeros(len(free))
+    changes[free] = minimize(loss, changes[free], jac=True, method="L-BFGS-B").x.round(4)
+    calibration = dataclasses.replace(calibration, few=tuple(changes.tolist()))
+    text = (pooled.FOLDER / folder.TREES).read_text()
+    save(dataclasses.replace(ranker, calibration=calibration), text, pooled.FOLDER)
+
+
+def _of_small(work: Path, ranker: Ranker, small: absent.SmallCollection) -> tuple[Float64Array, Float64Array]:
+    """Return the inputs of P(none) of texts that have candidates [n, f], and whether they have no document [n]."""
+    with tempfile.TemporaryDirectory(dir=work) as directory:
+        create(Path(directory) / "index", positions=True)
+        engine = Engine(Path(directory) / "index")
+        engine.add(small.documents)
+        pool = Gatherer(engine.collection, PoolSettings(), None).gather(small.texts)
+    scores, valid = ranker.scores(pool), pool.valid
+    x = inputs(np.where(valid, scores, 0), valid, pool.features, pool.names, ranker.calibration.inputs)
+    some = valid.any(axis=1)
+    return x[some], (np.arange(len(x)) >= small.linked)[some].astype(float)
 
 
 def _by_words(work: Path, name: str, most: int = 500) -> tuple[Gathered, Gathered]:
@@ -231,7 +286,8 @@ def _train_bag(model: Path, work: Path) -> None:
 
 if __name__ == "__main__":
     run_parts(
-        {part.__name__: part for part in (tweets, statements, star, transfer, cost, ship, calibrate)},
+        {part.__name__: part for part in (tweets, statements, star, transfer, cost, ship, calibrate, few)},
         "calibrate",
+        "few",
         seed=SEEDS[0],
     )

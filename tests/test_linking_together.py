@@ -156,6 +156,35 @@ def test_more_texts_of_which_nothing_is_known_more_is_known_of_share(folder: Pat
     assert all(half.none[id_] > few.none[id_] > every.none[id_] for id_ in few.none)
 
 
+def test_among_few_documents_obvious_matches_are_linked_and_other_texts_are_not(tmp_path: Path) -> None:
+    checks = [
+        "Nein, es gibt keine neue Impfpflicht",
+        "Ja, die Donau stand in Passau bei 9,80 Metern",
+        "Heizungsgesetz: Was der Bundestag beschlossen hat",
+        "Bahnstreik der GDL: Was Reisende wissen müssen",
+        "Strompreise: Der Verband rechnet mit 12 Prozent",
+        "Kein Haiangriff an der Ostsee",
+    ]
+    posts = [
+        "Ministerium: Es gibt keine neue Impfpflicht",
+        "Passau meldet Hochwasser, die Donau steht bei 9,80 Metern",
+        "Heizungsgesetz im Bundestag beschlossen",
+        "GDL ruft zum Bahnstreik auf, Reisende müssen warten",
+        "Strompreise steigen um 12 Prozent, sagt der Verband",
+        "Haiangriff an der Ostsee?",
+        "Meine Katze schläft den ganzen Tag",
+        "Bayern gewinnt 3:1 gegen Dortmund",
+        "Wetter: Morgen Sonne im Süden",
+        "Wer hat heute Abend Zeit für ein Bier?",
+        "Neues Album der Band erscheint im Mai",
+        "Rezept für Apfelkuchen mit Zimt",
+    ]
+    for name, lines in {"checks": checks, "posts": posts}.items():
+        write(tmp_path / f"{name}.jsonl", [{"id": f"{i}", "text": text} for i, text in enumerate(lines)])
+    found = package.link(tmp_path / "posts.jsonl", tmp_path / "checks.jsonl", min_probability=0.5)
+    assert {one: next(iter(of)) for one, of in found.run.items()} == {f"{i}": f"{i}" for i in range(6)}
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
 def test_a_table_holds_both_texts_ranks_and_copies(folder: Path, tmp_path: Path, suffix: str) -> None:
     out = tmp_path / f"pairs{suffix}"

@@ -4,8 +4,13 @@
 documents of the orphans; their siblings stay. Nonsense consists of words drawn from the texts of a set.
 """
 
+import itertools
 import json
+import math
 import shutil
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +18,7 @@ import numpy as np
 from benchmarks.support import rank_data
 from benchmarks.support.rank_data import Judged
 from indexes.dtypes import BoolArray, Float64Array
+from indexes.interface import Document
 from linker.cli.commands.linking import link
 from linker.engine.building import create
 from linker.engine.engine import Engine
@@ -21,7 +27,11 @@ ORPHANS = (0.0, 0.5, 0.9)  # shares of queries without a match
 NONSENSE = 256  # texts of random words
 SIZES = (1, 5, 20, 50)  # texts per batch
 LINKS = 1000  # training links at most
-SURE = 0.9
+SURE, LIKELY = 0.9, 0.5
+SETS = ("statements2articles", "tweets2claims", "descriptions", "bbc-news")
+FEW_DOCUMENTS = (6, 12, 25, 50, 100, 300)
+FEW_TEXTS = 48  # texts of each set in small collections of a size, at least
+MOST_DOCUMENTS = 1500  # documents of a split from which small collections are drawn
 CHANCES = 200  # number of simulations of the calibration error that chance alone causes
 
 
@@ -137,3 +147,86 @@ def calibration_error(probabilities: Float64Array, right: BoolArray) -> float:
     """Return the mean distance between P(link) [n] and its frequency of being right, in ten equal-width bins."""
     bins = np.minimum((probabilities * 10).astype(int), 9)
     return float(np.abs(np.bincount(bins, probabilities - right, 10)).sum() / max(len(probabilities), 1))
+
+
+@dataclass(frozen=True)
+class SmallCollection:
+    """A few documents and as many texts: the first `linked` belong to the document of the same number."""
+
+    documents: list[Document]
+    texts: list[str]
+    linked: int
+
+
+class SmallCollections:
+    """Draws small collections from a split of a set; sets without splits are halved by document."""
+
+    def __init__(self, name: str, split: str, seed: int) -> None:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        judged = rank_data.links(name)
+        half = judged[split if "train" in judged else "test"]
+        self._random, self._texts = np.random.default_rng(seed), dict[str, list[str]]()
+        for query in half.queries:
+            document = next(iter(half.qrels[query.id]))
+            if "train" in judged or zlib.crc32(document.encode()) % 2 == (split == "test"):
+                self._texts.setdefault(document, []).append(query.text)
+        documents = [d for d in rank_data.documents_for(name) if d.id in self._texts]
+        some = self._random.permutation(len(documents))[:MOST_DOCUMENTS].tolist()
+        self._documents = [documents[i] for i in some]
+        self._words = TfidfVectorizer(sublinear_tf=True).fit_transform([d.full_text for d in self._documents])
+
+    def draw(self, size: int, share: float, count: int) -> Iterator[SmallCollection]:
+        """Yield `count` collections of which a `share` of the texts has a document; none if the split is too small.
+
+        Every other one is on one subject: the documents, missing ones included, are the nearest to a random one.
+        """
+        linked = math.ceil(share * size)
+        total = 2 * size - linked
+        for number in range(count if total <= len(self._documents) else 0):
+            order = self._random.permutation(len(self._documents))
+            if number % 2:
+                near = (self._words @ self._words[[order[0]]].T).toarray()[:, 0]
+                order = np.argsort(-near, kind="stable")
+            drawn = [self._documents[i] for i in self._random.permutation(order[:total]).tolist()]
+            texts = [str(self._random.choice(self._texts[d.id])) for d in (*drawn[:linked], *drawn[size:])]
+            yield SmallCollection(drawn[:size], texts, linked)
+
+
+def few_documents(work: Path, seed: int) -> dict[str, dict[str, dict[str, float]]]:
+    """Return the results of `link` on small collections of SETS' test halves, by size and share of orphans."""
+    random, sets = np.random.default_rng(seed), [SmallCollections(name, "test", seed) for name in SETS]
+    rows: dict[str, dict[str, dict[str, float]]] = {}
+    for size, orphans in itertools.product(FEW_DOCUMENTS, ORPHANS[:2]):
+        count = max(1, FEW_TEXTS // size)
+        found = [_linked(work, one) for each in sets for one in each.draw(size, 1 - orphans, count)]
+        p, right = (np.concatenate(column) for column in zip(*found, strict=True))
+        likely, sure = p >= LIKELY, p >= SURE
+        rows.setdefault(str(size), {})[f"{orphans:g}"] = {
+            "texts": len(p),
+            "error": round(calibration_error(p, right), 4),
+            "chance": round(by_chance(p, random), 4),
+            "first": round(float(right.mean()), 4),
+            "recall": round(float(likely[right].mean()), 4),
+            **{
+                f"{name}_precision": round(float(right[those].mean()), 4) if those.any() else 1.0
+                for name, those in (("likely", likely), ("sure", sure))
+            },
+            "sure": int(sure.sum()),
+        }
+    return rows
+
+
+def _linked(work: Path, small: SmallCollection) -> tuple[Float64Array, BoolArray]:
+    """Return P(link) of each text's first document, and whether it is right."""
+    directory = work / "few-documents"
+    shutil.rmtree(directory, ignore_errors=True)
+    create(directory, positions=True)
+    Engine(directory).add(small.documents)
+    texts = {str(number): text for number, text in enumerate(small.texts)}
+    firsts = dict.fromkeys(texts, ("", 0.0)) | _firsts(work, directory, texts, [])
+    right = [
+        int(number) < small.linked and document == small.documents[int(number)].id
+        for number, (document, _) in firsts.items()
+    ]
+    return np.array([p for _, p in firsts.values()]), np.array(right)

@@ -7,8 +7,11 @@ relevant documents hidden, since few judged queries show what absence looks like
 of queries with a match: that of the judged queries or, for a batch of many queries, their own.
 """
 
+from __future__ import annotations
+
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,6 +33,7 @@ SEEN = (
     "days_wrong",
 )
 STEEPEST = 20.0
+LARGE = 300  # in a collection of at least this many documents, `ListCalibration.few` is not used
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,7 @@ class ListCalibration:
     """`slope` of the softmax; `weights` (one per input, then the offset), `centre` and `scale` of P(none).
 
     P(none) assumes that the share `linked` of queries has a match; None for older rankers, which do not record it.
+    `few` is added to the weights for each factor e by which a collection is smaller than LARGE; nothing if it is empty.
     """
 
     inputs: tuple[str, ...]
@@ -45,6 +50,19 @@ class ListCalibration:
     centre: tuple[float, ...]
     scale: tuple[float, ...]
     linked: float | None = None
+    few: tuple[float, ...] = ()
+
+    def of_size(self, documents: int) -> ListCalibration:
+        """Return the calibration for a collection of so many documents.
+
+        Among c candidates no z-score exceeds √(c − 1), and no word is rare, so that the best of few stands out less;
+        but fewer wrong documents resemble a query by chance.
+        """
+        if not self.few or documents >= LARGE:
+            return self
+        smaller = math.log(LARGE / max(documents, 1))
+        weights = (w + smaller * change for w, change in zip(self.weights, self.few, strict=True))
+        return replace(self, weights=tuple(weights), few=())
 
     def probabilities(
         self, scores: Float64Array, valid: BoolArray, features: Float32Array, names: Sequence[str]

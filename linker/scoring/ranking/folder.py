@@ -38,7 +38,7 @@ def save(ranker: Ranker, trees: str, folder: Path) -> Ranker:
         "format": "linker-ranker-1",
         "pool": dataclasses.asdict(ranker.pool),
         "names": ranker.names,
-        "calibration": dataclasses.asdict(ranker.calibration),
+        "calibration": {name: v for name, v in dataclasses.asdict(ranker.calibration).items() if v != ()},
         "encoder": ranker.encoder,
         "blend": ranker.blend,
         "trees": xxhash.xxh3_128_hexdigest(trees.encode()),
@@ -87,18 +87,26 @@ def _names(values: Any) -> tuple[str, ...]:
 def _calibration(values: Mapping[str, Any], names: tuple[str, ...]) -> ListCalibration:
     wanted = _names(values["inputs"])
     numbers = {key: tuple(float(v) for v in values[key]) for key in ("weights", "centre", "scale")}
+    few = tuple(float(v) for v in values.get("few", ()))
     slope, linked = float(values["slope"]), values.get("linked")  # earlier rankers do not record it
     if any(name not in ("best", "lead", *names) for name in wanted):
         raise ValueError("its calibration uses an unknown feature")
-    if [len(v) - len(wanted) for v in numbers.values()] != [1, 0, 0] or min(numbers["scale"]) <= 0:
+    if (
+        [len(v) - len(wanted) for v in numbers.values()] != [1, 0, 0]
+        or min(numbers["scale"]) <= 0
+        or len(few) not in (0, len(wanted) + 1)
+    ):
         raise ValueError("its calibration has the wrong number of values")
     if not all(
-        math.isfinite(v) and abs(v) <= MOST for v in (slope, *(v for part in numbers.values() for v in part))
+        math.isfinite(v) and abs(v) <= MOST
+        for v in (slope, *few, *(v for part in numbers.values() for v in part))
     ):
         raise ValueError("a number of its calibration is out of range")
     if linked is not None and not 0 < linked < 1:
         raise ValueError("its share of queries with a match is out of range")
-    return ListCalibration(wanted, slope, numbers["weights"], numbers["centre"], numbers["scale"], linked)
+    return ListCalibration(
+        wanted, slope, numbers["weights"], numbers["centre"], numbers["scale"], linked, few
+    )
 
 
 def _card(ranker: Ranker, name: str) -> bytes:

@@ -1,7 +1,9 @@
 """The learned ranker: orders the candidates of a query, and estimates how likely each of them is the link."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -62,6 +64,10 @@ class Ranker:
         """The positions of the trees' features among those that `with_group` returns."""
         places = {name: place for place, name in enumerate(names_of(self.names))}
         return np.array([places[name] for name in self.forest.names], dtype=np.int64)
+
+    def of_size(self, documents: int) -> Ranker:
+        """Return the ranker for a collection of so many documents, which has other probabilities."""
+        return replace(self, calibration=self.calibration.of_size(documents))
 
     def inputs(self, pool: Pool) -> AnyArray:
         """Return the trees' features of all candidates of a pool, float32 [candidates, features]."""

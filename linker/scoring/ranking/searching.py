@@ -29,7 +29,7 @@ class RankedSearch:
                 f"the ranker was trained with another encoder (fingerprint {ranker.encoder[:12]}) than this index has "
                 f"({record.fingerprint[:12] if record else 'none'}): train a ranker for this index"
             )
-        self.ranker = ranker
+        self.ranker, self._collection = ranker, collection
         self._gatherer = Gatherer(collection, ranker.pool, embed if ranker.encoder else None)
 
     def search(self, texts: Sequence[str], k: int, where: Filter | None = None) -> Answer:
@@ -37,13 +37,13 @@ class RankedSearch:
 
         Raises BackendUnavailableError.
         """
-        gatherer = self._gatherer.again()
+        gatherer, ranker = self._gatherer.again(), self.ranker.of_size(len(self._collection))
         parts = [
-            self.ranker.rank(gatherer.gather(texts[start : start + BATCH], where))
+            ranker.rank(gatherer.gather(texts[start : start + BATCH], where))
             for start in range(0, len(texts), BATCH)
         ]
         separate = np.concatenate([np.empty(0), *(part.none for part in parts)])
-        none = self.ranker.calibration.together(separate) if len(texts) >= FEWEST else separate
+        none = ranker.calibration.together(separate) if len(texts) >= FEWEST else separate
         times = np.divide(1 - none, 1 - separate, out=np.ones(len(none)), where=separate < 1)
         hits: list[Hits] = []
         for part in parts:
@@ -61,7 +61,7 @@ class RankedSearch:
         """
         gatherer = self._gatherer.again()
         pool = gatherer.gather([text])
-        ranked = self.ranker.rank(pool)
+        ranked = self.ranker.of_size(len(self._collection)).rank(pool)
         moved, ids = contributions(self.ranker, pool, top), gatherer.ranking.rows.ids
         place = {row: number for number, row in enumerate(pool.rows[0].tolist())}
         return pool, ranked, [(ids[row], moved[place[row]]) for row in ranked.rows[0].tolist() if row >= 0]

@@ -87,6 +87,25 @@ def test_probabilities_are_fitted_again_with_same_trees_and_assume_that_half_of_
     assert kept == shipped and other.calibration == ranker.calibration
 
 
+def test_few_documents_change_its_probabilities_and_many_do_not() -> None:
+    calibration = pooled.load().calibration
+    assert calibration.of_size(300) is calibration and calibration.of_size(10**6) is calibration
+    half, smallest = calibration.of_size(30), calibration.of_size(3)
+    changes = np.array([smallest.weights, half.weights]) - calibration.weights
+    np.testing.assert_allclose(changes[0], 2 * changes[1], atol=1e-12)
+    assert changes[1, -1] < 0 and calibration.of_size(0) == calibration.of_size(1)
+    other = dataclasses.replace(calibration, few=())
+    assert other.of_size(3) is other
+
+
+@pytest.mark.parametrize("few", [(1.0,), (float("nan"),) * 10])
+def test_wrong_changes_for_few_documents_are_refused(few: tuple[float, ...], tmp_path: Path) -> None:
+    shipped = pooled.load()
+    ranker = dataclasses.replace(shipped, calibration=dataclasses.replace(shipped.calibration, few=few))
+    with pytest.raises(InputError, match="does not describe a ranker"):
+        folder.save(ranker, (pooled.FOLDER / folder.TREES).read_text(), tmp_path / "model")
+
+
 @pytest.mark.parametrize("blend", [-1, 1e9, float("nan")])
 def test_a_wrong_blend_is_refused(blend: float, tmp_path: Path) -> None:
     ranker = dataclasses.replace(pooled.load(), blend=blend)
