@@ -47,10 +47,7 @@ def p50_p99(of: Any) -> str:
 @helper
 def ten_million_bytes(results: Any) -> Mapping[str, float]:
     """Return the bytes per document of each part of an index."""
-    shards = [
-        shard["bytes"] | ({"graph": shard["recoded"]["bytes"]} if "recoded" in shard else {})
-        for shard in results["shards"]
-    ]
+    shards = [shard["bytes"] for shard in results["shards"]]
     count = results["size"] * len(shards)
     return {title: sum(shard[part] for shard in shards) / count for part, title in PARTS.items()}
 
