@@ -12,7 +12,7 @@ from linker.crosslingual.ranking.auto import NOTHING, solve
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.interface import Learned
 from linker.crosslingual.ranking.pooled import SETTINGS, rankers
-from linker.crosslingual.ranking.self_training import ROUNDS, retrieval, self_train
+from linker.crosslingual.ranking.self_training import ALONE, ROUNDS, SURE, retrieval, self_train, sure
 from linker.crosslingual.task import LinkingResult, Task
 from linker.scoring.ranking.lists import CandidateLists
 from tests.crosslingual.synthetic import LETTERS, Twin, twin
@@ -74,6 +74,11 @@ def test_a_few_links_leave_self_training_to_its_guard(corpus: Twin, from_nothing
     task = Task(corpus.source, corpus.target, train=corpus.links[:30])
     plain, own = (link(replace(task, options=Options(self_train=wish)), "auto") for wish in (False, None))
     assert "self_training" not in plain.metadata and own.metadata["self_training"][0]["kept"]
+    evidence = AllEvidence(corpus.source, corpus.target)
+    for links, given, least in ((from_nothing, NOTHING, ALONE), (own, task.train, SURE)):
+        first = solve(evidence, given)
+        assert len(sure(first, SURE)) < len(sure(first, ALONE))
+        assert links.metadata["self_training"][0]["learned_from"] == len(sure(first, least))
     gold = dict(corpus.links.tolist())
 
     def share(links: LinkingResult) -> float:
