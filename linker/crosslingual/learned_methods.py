@@ -19,7 +19,7 @@ from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.explain import Explainer
 from linker.crosslingual.ranking.folds import divisions_of
 from linker.crosslingual.ranking.knowledge import Knowledge
-from linker.crosslingual.ranking.self_training import self_train
+from linker.crosslingual.ranking.self_training import ALONE, SURE, self_train
 from linker.crosslingual.scoring.candidates import Candidates, hashes, rank
 from linker.crosslingual.scoring.dense import encode_pages
 from linker.crosslingual.scoring.stages import Stages
@@ -56,7 +56,12 @@ def _auto(task: Task) -> LinkingResult:
     if _self_trains(task) if options.self_train is None else options.self_train:
         logger.info("%s", SELF_TRAINING)
         answer, rounds = self_train(
-            evidence, task.train, first, seed=options.seed, expected=options.expected_linked
+            evidence,
+            task.train,
+            first,
+            seed=options.seed,
+            expected=options.expected_linked,
+            least=SURE if _has_evidence(task) else ALONE,
         )
         about = _transductive("training") | {"self_training": rounds}
     result = _links(task, answer, evidence, {"evidence": _evidence_names(task), **about})

@@ -11,6 +11,7 @@ from linker.scoring.ranking.fitting import FEWEST
 from linker.scoring.ranking.lists import CandidateLists
 
 SURE = 0.7  # minimum probability of a link used in self-training; learning words tolerates a few wrong links
+ALONE = 0.5  # the same if nothing is given: the probabilities are too low then
 ROUNDS = 3  # maximum number of rounds of self-training
 ERRORS = 2.0  # standard errors by which retrieval must improve
 LEARNED = "lsi.z"  # a score learned only from links
@@ -23,17 +24,18 @@ def self_train(
     *,
     seed: int = 0,
     expected: float | None = None,
+    least: float = SURE,
 ) -> tuple[Solution, list[dict[str, Any]]]:
     """Return the solution improved by learning from its own surest links (pseudo-links), and a record of each round.
 
-    This is transductive: it also learns from the unlinked pages. Each page is described without its own pseudo-link,
-    so the pseudo-links are held out. A round is kept if a score learned only from links ranks their targets higher
-    than before (`retrieval`), by more than two standard errors, and the known links (int64 [l, 2]) become more likely;
-    fewer than 20 known links are not considered.
+    Pseudo-links are links of probability `least` or more. This is transductive: it also learns from the unlinked
+    pages. Each page is described without its own pseudo-link, so the pseudo-links are held out. A round is kept if a
+    score learned only from links ranks their targets higher than before (`retrieval`), by more than two standard
+    errors, and the known links (int64 [l, 2]) become more likely; fewer than 20 known links are not considered.
     """
     best, rounds = first, []
     for _ in range(ROUNDS):
-        extra = sure(best)
+        extra = sure(best, least)
         if len(extra) < FEWEST or len(np.intersect1d(extra[:, 0], best.extra[:, 0])) == len(extra):
             break
         answer = relearn(evidence, links, extra, best.lists.rows, seed, expected)
@@ -43,7 +45,7 @@ def self_train(
         rounds.append(
             {
                 "learned_from": len(extra),
-                "sure_links": len(sure(answer)),
+                "sure_links": len(sure(answer, least)),
                 "retrieval": [round(float(x.mean()), 4) for x in (before, after)],
                 "log_likelihood": answer.quality,
                 "kept": kept,
@@ -55,11 +57,11 @@ def self_train(
     return best, rounds
 
 
-def sure(answer: Solution) -> Int64Array:
-    """Return the links of probability .7 or more, each target once: int64 [e, 2], source and target rows."""
+def sure(answer: Solution, least: float = SURE) -> Int64Array:
+    """Return the links of probability `least` or more, each target once: int64 [e, 2], source and target rows."""
     rows, targets, p = answer.best()
     order = np.argsort(-p, kind="stable")
-    order = order[p[order] >= SURE]
+    order = order[p[order] >= least]
     _, first = np.unique(targets[order], return_index=True)
     unique = order[np.sort(first)]
     return np.stack([rows[unique], targets[unique]], axis=1)

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from indexes.dtypes import Int64Array
+from linker.crosslingual import learned_methods
 from linker.crosslingual.methods import link
 from linker.crosslingual.options import Options
 from linker.crosslingual.ranking.auto import NOTHING, solve
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.interface import Learned
 from linker.crosslingual.ranking.pooled import SETTINGS, rankers
-from linker.crosslingual.ranking.self_training import ROUNDS, retrieval, self_train
+from linker.crosslingual.ranking.self_training import ALONE, ROUNDS, SURE, retrieval, self_train
 from linker.crosslingual.task import LinkingResult, Task
 from linker.scoring.ranking.lists import CandidateLists
 from tests.crosslingual.synthetic import LETTERS, Twin, twin
@@ -81,6 +82,16 @@ def test_a_few_links_leave_self_training_to_its_guard(corpus: Twin, from_nothing
 
     assert share(own) > share(plain) + 0.1
     assert share(own) >= share(from_nothing) - 0.02
+
+
+@pytest.mark.parametrize(("least", "known"), [("ALONE", 0), ("SURE", 30)])
+def test_how_likely_pseudo_links_are_depends_on_what_is_given(
+    corpus: Twin, monkeypatch: pytest.MonkeyPatch, least: str, known: int
+) -> None:
+    monkeypatch.setattr(learned_methods, least, 1.1)  # no link is as likely as that
+    links = link(Task(corpus.source, corpus.target, train=corpus.links[:known]), "auto")
+    assert links.metadata["self_training"] == []
+    assert ALONE < SURE
 
 
 def test_without_layout_punctuation_decides_nothing() -> None:
