@@ -29,7 +29,7 @@ from linker.engine.evidence import Span, evidence
 from linker.engine.folding import fold
 from linker.scoring.probability.competition import Kind, Lists
 from linker.scoring.probability.deciding import FEWEST as FEWEST_HELD
-from linker.scoring.probability.deciding import Decision, Known, decide
+from linker.scoring.probability.deciding import Choice, Decision, Known, decide
 from linker.scoring.probability.promise import least_probability
 from linker.scoring.ranking import pooled
 from linker.scoring.ranking.candidates import Gatherer, Pool, PoolSettings, deep_enough, relevant_of
@@ -246,7 +246,8 @@ def _result(
         "transductive": choice.kind != "none",
         "no_link": [id_ for id_ in left if id_ not in run],
     }
-    logger.info("%s", _summary(decision))
+    share = metadata.get("linked_share", {}).get("estimated") if len(left) > 1 else None
+    logger.info("%s", _summary(choice, share))
     return Together(
         run,
         {id_: float(p) for id_, p in zip(left, decision.none.tolist(), strict=True)},
@@ -271,13 +272,13 @@ def rank(lists: Lists, decision: Decision, left: Sequence[str], ids: Sequence[st
     return one_to_one(ranking, left, ids)[0] if decision.choice.kind == "one-to-one" else ranking
 
 
-def _summary(decision: Decision) -> str:
-    choice = decision.choice
+def _summary(choice: Choice, share: float | None) -> str:
     leads = "; ".join(
         f"{kind} {lead:+.4f} [{low:+.4f}, {high:+.4f}]" for kind, (lead, low, high) in choice.leads.items()
     )
     how = f" (MRR of held-out links compared with none: {leads})" if leads else ""
-    return f"competition for documents: {choice.kind}{how}"
+    seem = "" if share is None else f"; {share:.0%} of the texts seem to have one (or give --expected-linked)"
+    return f"competition for documents: {choice.kind}{how}{seem}"
 
 
 def _evidence(
