@@ -50,7 +50,7 @@ from linker.engine import Engine
 
 RECALL = 0.95
 SHARDS, BLOCK, PASSES = 10, 1 << 15, 3
-TRAINED, POINTS = 100_000, 39  # rows that FAISS is trained on: at least so many, and so many per cell
+TRAINED, POINTS = 100_000, 39  # FAISS is trained on at least TRAINED rows, and at least POINTS per cell
 Names = list[str] | list[int]
 Search = Callable[[int], Names]  # the rows or ids of the top ten of a query
 Settings = list[

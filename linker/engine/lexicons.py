@@ -172,7 +172,7 @@ def odds_of_each(lexicons: Sequence[QueryLexicon], texts: Sequence[str]) -> Floa
 
 
 class _Words(Analysis):
-    """The analysis of a text of which the language is to be recognised."""
+    """The analysis of texts whose language is to be recognised."""
 
     def prepare(self, text: str) -> str:
         return encodable(text).lower()
