@@ -144,7 +144,7 @@ def candidate_lists(
         if training is None:  # too few links, or no LightGBM
             pool = _gather(Gatherer(engine.collection, ranker.pool, embed, ranking), texts)
             relevant = relevant_of(pool.rows[:split], pairs)
-    ranker = ranker.of_size(len(engine.collection))
+    ranker = ranker.for_size_of(engine.collection)
     about: dict[str, Any] = {
         "ranker": ranker.fingerprint or "trained on the known links",
         "candidates": int(pool.rows.shape[1]),

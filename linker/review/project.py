@@ -55,6 +55,11 @@ class Project:
         """Whether there is an index to read from."""
         return not self.problem and is_index(self.index)
 
+    @property
+    def is_grouping(self) -> bool:
+        """Whether the review was begun to group its documents, and therefore opens with the groups."""
+        return bool(self.about.get("job") == "groups")
+
     def ledger_of(self, review: str) -> Path:
         """Return the ledger of another review of the same index, by name; an empty name means the project's own."""
         if not review:

@@ -53,7 +53,7 @@ class ListCalibration:
     few: tuple[float, ...] = ()
 
     def of_size(self, documents: int) -> ListCalibration:
-        """Return the calibration for a collection of so many documents.
+        """Return the calibration for a collection with this number of documents.
 
         Among c candidates no z-score exceeds √(c − 1), and no word is rare, so that the best of few stands out less;
         but fewer wrong documents resemble a query by chance.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -65,9 +65,14 @@ class Ranker:
         places = {name: place for place, name in enumerate(names_of(self.names))}
         return np.array([places[name] for name in self.forest.names], dtype=np.int64)
 
-    def of_size(self, documents: int) -> Ranker:
-        """Return the ranker for a collection of so many documents, which has other probabilities."""
-        return replace(self, calibration=self.calibration.of_size(documents))
+    def for_size_of(self, collection: Sized) -> Ranker:
+        """Return the ranker for a collection of this size: itself, unless few documents change its probabilities.
+
+        The documents are counted only if their number may matter, since a cluster counts them in a request.
+        """
+        before = self.calibration
+        after = before.of_size(len(collection)) if before.few else before
+        return self if after is before else replace(self, calibration=after)
 
     def inputs(self, pool: Pool) -> AnyArray:
         """Return the trees' features of all candidates of a pool, float32 [candidates, features]."""

@@ -37,7 +37,7 @@ class RankedSearch:
 
         Raises BackendUnavailableError.
         """
-        gatherer, ranker = self._gatherer.again(), self.ranker.of_size(len(self._collection))
+        gatherer, ranker = self._gatherer.again(), self.ranker.for_size_of(self._collection)
         parts = [
             ranker.rank(gatherer.gather(texts[start : start + BATCH], where))
             for start in range(0, len(texts), BATCH)
@@ -61,7 +61,7 @@ class RankedSearch:
         """
         gatherer = self._gatherer.again()
         pool = gatherer.gather([text])
-        ranked = self.ranker.of_size(len(self._collection)).rank(pool)
+        ranked = self.ranker.for_size_of(self._collection).rank(pool)
         moved, ids = contributions(self.ranker, pool, top), gatherer.ranking.rows.ids
         place = {row: number for number, row in enumerate(pool.rows[0].tolist())}
         return pool, ranked, [(ids[row], moved[place[row]]) for row in ranked.rows[0].tolist() if row >= 0]

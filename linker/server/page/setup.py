@@ -33,7 +33,6 @@ router = APIRouter()
 Task = Literal["index", "map", "match", "group"]
 # The page from which a job is started, and which the navigation shows as current during the job.
 PAGE_OF_JOB: Mapping[Task, str] = {"index": "project", "map": "map", "match": "judge", "group": "groups"}
-GROUPS = "groups"  # the job, in project.json, of a review that opens with its groups
 SHOWN = 20  # maximum number of unusable rows that the form lists
 DELIMITERS = {",": message("commas"), ";": message("semicolons"), "\t": message("tabs"), "|": message("bars")}
 STEPS = {
@@ -131,7 +130,7 @@ async def start(request: Request, project: InProject) -> Response:
     posts, articles = _sources(uploads, "posts"), _sources(uploads, "articles")
     names = [u.path.name for u in uploads]
     spec = specification(project, posts, articles, encoder=choice.encoder or "none", language=choice.language)
-    if project.about.get("job") != GROUPS:
+    if not project.is_grouping:
         with Ledger(project.ledger) as ledger:
             ledger.set("unit", choice.unit)
     try:
@@ -241,7 +240,7 @@ def cancel(request: Request, project: InProject, task: Task = "index") -> Respon
 def _after(request: Request, project: Project, task: Task) -> Response:
     """Go to the page that follows a job: the first document, if it was the first job of a review with seeds."""
     route = PAGE_OF_JOB[task]
-    if task == "index" and project.ready and project.about.get("job") == GROUPS:
+    if task == "index" and project.ready and project.is_grouping:
         return go(request, "groups", project)
     if task == "index" and project.ready and (row := row_of(project)).seeds and not (row.judged or row.none):
         route = "judge"

@@ -18,7 +18,7 @@ from linker.server.page.files import look
 from linker.server.page.projects import Files, Name, row_of, store_all
 from linker.server.page.rendering import go, message, page, translate
 from linker.server.page.reviews import workspace_of
-from linker.server.page.setup import GROUPS, begin
+from linker.server.page.setup import begin
 
 router = APIRouter()
 Text = Annotated[str, Form(max_length=500_000)]
@@ -99,8 +99,8 @@ def _take(project: Project, role: str, files: list[UploadFile]) -> None:
 def _describe(project: Project, job: str, about: str) -> None:
     """Store the job that was chosen, and the description of the story as a seed."""
     about = about.replace("\r\n", "\n").strip()
-    if job == GROUPS:
-        project.describe(job=GROUPS)
+    if job == "groups":
+        project.describe(job=job)
     with Ledger(project.ledger) as ledger:
         if job in UNITS:
             ledger.set("unit", UNITS[job])

@@ -98,6 +98,19 @@ def test_few_documents_change_its_probabilities_and_many_do_not() -> None:
     assert other.of_size(3) is other
 
 
+def test_a_ranker_counts_the_documents_only_if_their_number_may_matter() -> None:
+    ranker = pooled.load()
+    assert ranker.for_size_of(range(300)) is ranker
+    assert ranker.for_size_of(range(30)).calibration == ranker.calibration.of_size(30)
+    learned = dataclasses.replace(ranker, calibration=dataclasses.replace(ranker.calibration, few=()))
+
+    class Uncounted:
+        def __len__(self) -> int:
+            raise AssertionError("a request to the server")
+
+    assert learned.for_size_of(Uncounted()) is learned
+
+
 @pytest.mark.parametrize("few", [(1.0,), (float("nan"),) * 10])
 def test_wrong_changes_for_few_documents_are_refused(few: tuple[float, ...], tmp_path: Path) -> None:
     shipped = pooled.load()
