@@ -1,13 +1,14 @@
 """What does deciding together gain in one language, and what does it cost?
 
-`python -m benchmarks.joint --work FOLDER` → benchmarks/results/joint.json. Only words are used, and nothing is chosen
-on test. Each row has MRR and S@1 of the texts of `test`, each decided alone (`--links many-to-one`) and all together,
-with the 95 % bootstrap interval of the paired difference; other linking tools (benchmarks/support/rivals.py) are
-compared. `statements`: all 17,213 statements at once, by a ranker trained on the training links, with no link treated
-as known; `known`: with the training links known, as a command; `cost`: what this takes with none. `tweets`: with the
-training links known (many tweets share a claim), three seeds. `headlines` and `descriptions`: 800 texts and their 800
-documents, nothing known, one to one. `orphans`: P(link) if some texts have no document; `small-collections`: among few
-documents. FOLDER is not deleted.
+`python -m benchmarks.joint --work FOLDER` → benchmarks/results/joint.json. Nothing is chosen on test. Each row has MRR
+and S@1 of the texts of `test`, each decided alone (`--links many-to-one`) and all together, with the 95 % bootstrap
+interval of the paired difference; other linking tools (benchmarks/support/rivals.py) are compared. `statements`: all
+17,213 statements at once, by a ranker trained on the training links, with no link treated as known; `encoders`: the
+same with vectors of an encoder that learned from a quarter of these links, and the ranker from the others
+(benchmarks/rank.py); `known`: with the training links known, as a command; `cost`: what this takes with none. `tweets`:
+with the training links known (many tweets share a claim), three seeds. `headlines` and `descriptions`: 800 texts and
+their 800 documents, nothing known, one to one. `orphans`: P(link) if some texts have no document; `small-collections`:
+among few documents. FOLDER is not deleted.
 """
 
 from __future__ import annotations
@@ -59,10 +60,39 @@ finally:
 def statements(work: Path) -> dict[str, Any]:
     """All statements, linked at once with a stored ranker and without known links."""
     links, stored = rank_data.links(STATEMENTS), work / "statements-ranked"
-    rank_data.make_index(STATEMENTS, stored)
-    engine = Engine(stored)
+    every = _texts(work / "statements.jsonl", links.values())
+    alone, joint = _at_once(stored, every, links["train"])
+    (work / "alone.json").write_text(json.dumps(alone))
+    scored = rivals.bm25(stored, rank_data.documents_of(every))
+    matched = rivals.assigned(scored)
+    return {
+        split: _compared(alone, joint, links[split])
+        | {
+            "BM25": _row(_reciprocal(scored, links[split])),
+            "BM25 + Hungarian": _row(_reciprocal(matched, links[split]), _reciprocal(alone, links[split])),
+        }
+        for split in ("dev", "test")
+    }
+
+
+def encoders(work: Path) -> dict[str, Any]:
+    """As `statements`, with vectors of a bag that learned from links set aside, or of a star over the bag's vectors."""
+    links = rank_data.links(STATEMENTS)
+    every = _texts(work / "statements.jsonl", links.values())
+    rows = {}
+    for name, model in (("bag", rank_data.bag(work)), ("star", rank_data.star(work))):
+        runs = _at_once(work / f"statements-ranked-{name}", every, rank_data.rest(links["train"]), str(model))
+        rows[name] = {split: _compared(*runs, links[split]) for split in ("dev", "test")}
+    return rows
+
+
+def _at_once(
+    directory: Path, texts: Path, train: Judged, encoder: str = "none"
+) -> tuple[rivals.Run, rivals.Run]:
+    """Return the runs of texts, each alone and all together, by a ranker trained on `train`; the index is kept."""
+    rank_data.make_index(STATEMENTS, directory, encoder)
+    engine = Engine(directory)
     if engine.ranker is None:
-        train = links["train"]
         documents = [next(iter(train.qrels[q.id])) for q in train.queries]
         pairs = np.stack([np.arange(len(documents)), engine.collection.rows.locate(documents)], axis=1)
         settings = deep_enough(engine.collection.ranking(), [q.text for q in train.queries], pairs, SETTINGS)
@@ -70,21 +100,13 @@ def statements(work: Path) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
             save(trained.ranker, trained.text, Path(folder) / "ranker")
             engine.store_ranker(Path(folder) / "ranker")
-    every = _texts(work / "statements.jsonl", links.values())
-    (alone, _), (joint, _) = _decided(Engine(stored), every, (), ("none", "one-to-one"), SEEDS[0])
-    (work / "alone.json").write_text(json.dumps(alone))
-    scored = rivals.bm25(stored, rank_data.documents_of(every))
-    matched = rivals.assigned(scored)
-    rows: dict[str, Any] = {}
-    for split in ("dev", "test"):
-        before, judged = _reciprocal(alone, links[split]), links[split]
-        rows[split] = {
-            "alone": _row(before),
-            "together": _row(_reciprocal(joint, judged), before),
-            "BM25": _row(_reciprocal(scored, judged)),
-            "BM25 + Hungarian": _row(_reciprocal(matched, judged), before),
-        }
-    return rows
+    (alone, _), (joint, _) = _decided(Engine(directory), texts, (), ("none", "one-to-one"), SEEDS[0])
+    return alone, joint
+
+
+def _compared(alone: rivals.Run, joint: rivals.Run, judged: Judged) -> dict[str, Any]:
+    before = _reciprocal(alone, judged)
+    return {"alone": _row(before), "together": _row(_reciprocal(joint, judged), before)}
 
 
 def known(work: Path) -> dict[str, Any]:
@@ -306,6 +328,7 @@ if __name__ == "__main__":
         orphans_statements,
         orphans_statements_taught,
         statements,
+        encoders,
         known,
         cost,
     )

@@ -22,12 +22,9 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from benchmarks.support import absent, rank_data
-from benchmarks.support.common import shared_data
 from benchmarks.support.harness import run_parts
 from benchmarks.support.rank_data import Gathered, Judged
 from indexes.dtypes import Float64Array
-from linker.encoders import folder as folders
-from linker.encoders.configs import PRESETS
 from linker.engine.building import create
 from linker.engine.engine import Engine
 from linker.evaluation.first_ranks import mrr
@@ -41,9 +38,6 @@ from linker.scoring.ranking.groups import names_of
 from linker.scoring.ranking.ranker import Ranker
 from linker.scoring.ranking.searching import RankedSearch
 from linker.scoring.ranking.training import grow, lists_of, train
-from linker.training.config import EncoderConfig
-from linker.training.run import build_encoder
-from linker.training.run import run as train_encoder
 
 SEEDS = (0, 1, 2)
 ROUNDS, PART = 5, 300
@@ -59,13 +53,12 @@ DATED = PoolSettings(date_field="date", direction="after")
 
 def statements(work: Path) -> dict[str, Any]:
     """BM25 alone, and with a bag that learned from a quarter of the links."""
-    model = work / "bag"
-    if not model.exists():
-        _train_bag(model, work)
     links = rank_data.links(STATEMENTS)
-    rest = Judged([q for q in links["train"].queries if not rank_data.aside(q)], links["train"].qrels)
     rows: dict[str, Any] = {}
-    for name, encoder, learned in (("BM25", "none", links["train"]), ("bag", str(model), rest)):
+    for name, encoder, learned in (
+        ("BM25", "none", links["train"]),
+        ("bag", str(rank_data.bag(work)), rank_data.rest(links["train"])),
+    ):
         rank_data.make_index(STATEMENTS, work / f"{STATEMENTS}-{name}", encoder)
         rows[name] = _case(
             work / f"{STATEMENTS}-{name}", {**links, "train": learned}, PoolSettings(), curve=name == "BM25"
@@ -75,17 +68,9 @@ def statements(work: Path) -> dict[str, Any]:
 
 def star(work: Path) -> dict[str, Any]:
     """An untrained star over the bag's vectors instead of the bag: it is better on this set's dev split."""
-    bag, model = work / "bag", work / "star"
-    if not bag.exists():
-        _train_bag(bag, work)
-    if not model.exists():
-        mean = folders.load(bag)
-        vectors = mean.module.get_submodule("embedding").get_parameter("weight").detach().numpy()
-        settings = EncoderConfig(PRESETS["recommended"], mean.max_length)
-        folders.save(build_encoder(settings, mean.tokenizer, vectors, SEEDS[0]), model)
     links, directory = rank_data.links(STATEMENTS), work / f"{STATEMENTS}-star"
-    rest = Judged([q for q in links["train"].queries if not rank_data.aside(q)], links["train"].qrels)
-    rank_data.make_index(STATEMENTS, directory, str(model))
+    rank_data.make_index(STATEMENTS, directory, str(rank_data.star(work)))
+    rest = rank_data.rest(links["train"])
     return {"star": _case(directory, {**links, "train": rest}, PoolSettings(), curve=False)}
 
 
@@ -273,15 +258,6 @@ def _row(rankers: list[Ranker], part: Gathered, before: Float64Array) -> dict[st
 
 def _reciprocal(ranker: Ranker, part: Gathered) -> Float64Array:
     return mrr(ranker.scores(part.pool), part.relevant, part.pool.valid)
-
-
-def _train_bag(model: Path, work: Path) -> None:
-    data = shared_data() / STATEMENTS
-    lines = (data / "qrels" / "train.tsv").read_text(encoding="utf-8").splitlines()
-    queries = {q.id: q for q in rank_data.links(STATEMENTS)["train"].queries}
-    part = [line for line in lines[1:] if rank_data.aside(queries[line.split("\t")[0]])]
-    (work / "aside.tsv").write_text("\n".join([lines[0], *part]) + "\n", encoding="utf-8")
-    train_encoder(rank_data.training(STATEMENTS, model, train=work / "aside.tsv"))
 
 
 if __name__ == "__main__":

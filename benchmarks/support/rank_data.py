@@ -15,13 +15,18 @@ from indexes.dtypes import BoolArray, Float64Array
 from indexes.interface import Document
 from linker.base.config import load
 from linker.corpora import Query, read_corpus, read_queries
+from linker.encoders import folder
+from linker.encoders.configs import PRESETS
 from linker.engine.building import BuildOptions, build, create
 from linker.engine.engine import Engine
 from linker.scoring.ranking.candidates import Gatherer, Pool, PoolSettings
 from linker.scoring.ranking.learning import gather_batches, relevant_rows
-from linker.training.config import TrainConfig
+from linker.training.config import EncoderConfig, TrainConfig
+from linker.training.run import build_encoder, run
 
+STATEMENTS = "statements2articles"
 SPLITS = ("train", "dev", "test")
+SEED = 0  # of the untrained star's weights
 ASIDE = 4  # one training query in this many is set aside for the encoder
 
 
@@ -95,6 +100,34 @@ def documents_of(path: Path) -> list[Document]:
 def aside(query: Query) -> bool:
     """Return whether the links of a training query are for the encoder, not for the ranker."""
     return zlib.crc32(query.id.encode()) % ASIDE == 0
+
+
+def rest(judged: Judged) -> Judged:
+    """Return the training queries whose links are for the ranker."""
+    return Judged([q for q in judged.queries if not aside(q)], judged.qrels)
+
+
+def bag(work: Path) -> Path:
+    """Return the bag trained on the statements' links that are set aside; it is trained if missing."""
+    model = work / "bag"
+    if not model.exists():
+        lines = (shared_data() / STATEMENTS / "qrels" / "train.tsv").read_text(encoding="utf-8").splitlines()
+        queries = {q.id: q for q in links(STATEMENTS)["train"].queries}
+        part = [line for line in lines[1:] if aside(queries[line.split("\t")[0]])]
+        (work / "aside.tsv").write_text("\n".join([lines[0], *part]) + "\n", encoding="utf-8")
+        run(training(STATEMENTS, model, train=work / "aside.tsv"))
+    return model
+
+
+def star(work: Path) -> Path:
+    """Return an untrained star over the bag's vectors."""
+    model = work / "star"
+    if not model.exists():
+        mean = folder.load(bag(work))
+        vectors = mean.module.get_submodule("embedding").get_parameter("weight").detach().numpy()
+        settings = EncoderConfig(PRESETS["recommended"], mean.max_length)
+        folder.save(build_encoder(settings, mean.tokenizer, vectors, SEED), model)
+    return model
 
 
 def make_index(name: str, directory: Path, encoder: str = "none", positions: bool = True) -> dict[str, float]:
