@@ -1,34 +1,37 @@
-"""Do links through a third language help? German to French: linked directly, through English, and by both combined.
+"""Do links through other languages help? Each pair linked directly, through English, and by all paths combined.
 
-`auto` links de-en, fr-en and de-fr of linked-pages (hard) from training links alone; then `linker triangulate`
-composes de-fr from the first two, and joins all three. Training links count as known in both. Every system is
-evaluated on the test pages of the pair, as in benchmarks/auto_link.py; links of de-fr go through the English pages,
-training links through training pages only.
+`auto` links all pairs of English and the languages of linked-pages (hard) from training links alone; then `linker
+triangulate` composes the pairs without English from those with it, and joins everything. Training links count as known
+in both. Every system is evaluated on the test pages of the pair, as in benchmarks/auto_link.py; links between two other
+languages go through the English pages, training links through training pages only. `others`: the mean of the pairs
+without English. `--system "auto: both"` adds the dictionaries, which only the pairs with English have.
 
-    python -m benchmarks.triangles [--languages de,fr] [--method auto]
+    python -m benchmarks.triangles [--languages de,fr] [--system "auto: both"]
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.auto_link import certainty, links_of, measures, pages_of, task_of
+from benchmarks.auto_link import LANGUAGES, certainty, links_of, measures, pages_of, task_of
 from benchmarks.support.harness import WORK, Arguments, Commas, Results, benchmark
 from indexes.dtypes import Int64Array
 from linker.cli.commands.triangulating import triangulate
 from linker.crosslingual.runs import link_and_write
 from linker.crosslingual.task import Task
 
+LINKS = "auto: links"
 Run = Mapping[str, Mapping[str, float]]
 
 
 def linked_pair(pair: str, system: str, folder: Path) -> tuple[str, str]:
     """Link a pair, and return its run and its known links as `triangulate` names them."""
-    method, task = task_of(system, "hard", pair.removesuffix("-en"))
+    method, task = task_of(system if pair.endswith("-en") else LINKS, "hard", pair.removesuffix("-en"))
     if not pair.endswith("-en"):
         task = replace(task, train=_without_test_pages(task, pair))
     run, known = folder / f"{pair}.run", folder / f"{pair}.qrels"
@@ -52,7 +55,7 @@ def _without_test_pages(task: Task, pair: str) -> Int64Array:
 def judge(run: Run, pair: str) -> dict[str, Any]:
     """Evaluate the top five targets of the pair's test pages, reversed if the run is."""
     code = pair.removesuffix("-en")
-    _, task = task_of("auto: links", "hard", code)
+    _, task = task_of(LINKS, "hard", code)
     gold = links_of(code, "test", task.source, task.target)
     hits, first = np.zeros((len(gold), 5), dtype=bool), np.zeros(len(gold))
     for i, (s, t) in enumerate(gold.tolist()):
@@ -65,26 +68,38 @@ def judge(run: Run, pair: str) -> dict[str, Any]:
     return row | certainty(first.clip(0, 1), hits[:, 0])
 
 
-@benchmark(languages=Commas(("de", "fr")), system="auto: links", work=WORK)
-def linked_both_ways(options: Arguments) -> Results:
-    one, other = options.languages
-    pairs = (f"{one}-en", f"{other}-en", f"{one}-{other}")
+def mean(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the mean of each figure, of all queries for their number; a precision without sure links is left out."""
+    figures = {name: [row[name] for row in rows if row[name] is not None] for name in rows[0]}
+    means = {name: round(float(np.mean(values)), 4) for name, values in figures.items() if values}
+    return means | {"queries": sum(row["queries"] for row in rows)}
+
+
+@benchmark(languages=Commas(LANGUAGES), system=LINKS, work=WORK)
+def linked_all_ways(options: Arguments) -> Results:
+    english = [f"{code}-en" for code in options.languages]
+    others = [f"{one}-{other}" for one, other in combinations(options.languages, 2)]
     start = time.process_time()
-    named = {pair: linked_pair(pair, options.system, options.work) for pair in pairs}
-    runs, known = ([named[pair][i] for pair in pairs] for i in (0, 1))
-    everything = triangulate(runs, known=known)
-    direct = [
-        triangulate([run], known=[links]).runs[p] for p, run, links in zip(pairs, runs, known, strict=True)
-    ]
-    through = triangulate(runs[:2], known=known[:2]).runs.get(pairs[2], {})
-    answers = [
-        *(("direct", pair, run) for pair, run in zip(pairs, direct, strict=True)),
-        ("through", pairs[2], through),
-        *(("both", pair, everything.runs[pair]) for pair in pairs),
-    ]
-    rows = [{"system": system, "pair": pair, **judge(run, pair)} for system, pair, run in answers]
+    linked = {pair: linked_pair(pair, options.system, options.work) for pair in (*english, *others)}
+
+    def answers(*pairs: str) -> Mapping[str, Run]:
+        runs, known = zip(*(linked[pair] for pair in pairs), strict=True)
+        return triangulate(runs, known=known).runs
+
+    through, everything = answers(*english), answers(*linked)
+    rows = []
+    for pair in linked:
+        rows.append({"system": "direct", "pair": pair, **judge(answers(pair)[pair], pair)})
+        if pair in others:
+            rows.append({"system": "through", "pair": pair, **judge(through.get(pair, {}), pair)})
+        rows.append({"system": "all", "pair": pair, **judge(everything[pair], pair)})
+    for system in ("direct", "through", "all"):
+        figures = [
+            {name: row[name] for name in row if name not in ("system", "pair")}
+            for row in rows
+            if row["pair"] in others and row["system"] == system
+        ]
+        rows.append({"system": system, "pair": "others", **mean(figures)})
     print(*rows, sep="\n", flush=True)
-    sizes = [len(c.pages) for c in everything.clusters]
-    counts = {str(size): sizes.count(size) for size in sorted(set(sizes))}
     cpu = round(time.process_time() - start, 1)
-    return {"system": options.system, "rows": rows, "clusters": counts, "cpu_s": cpu}
+    return {"system": options.system, "rows": rows, "cpu_s": cpu}
