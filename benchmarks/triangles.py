@@ -1,16 +1,16 @@
 """Do links through other languages help? Each pair linked directly, through English, and by all paths combined.
 
-`auto` links all pairs of English and the languages of linked-pages (hard) from training links alone; then `linker
-triangulate` composes the pairs without English from those with it, and joins everything. Training links count as known
-in both. Every system is evaluated on the test pages of the pair, as in benchmarks/auto_link.py; links between two other
-languages go through the English pages, training links through training pages only. `others`: the mean of the pairs
-without English. `--system "auto: both"` adds the dictionaries, which only the pairs with English have.
+`auto` links all pairs of English and the languages of linked-pages (hard) from training links alone, and the pairs with
+English also with a dictionary, which the others lack; then `linker triangulate` composes the pairs without English from
+those with it, and joins everything. Training links count as known in both. Every pair is evaluated on its test pages,
+as in benchmarks/auto_link.py; links between two other languages go through the English pages, training links through
+training pages only. `others`: the mean of the pairs without English.
 
-    python -m benchmarks.triangles [--languages de,fr] [--system "auto: both"]
+    python -m benchmarks.triangles [--languages de,fr]
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -75,31 +75,32 @@ def mean(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return means | {"queries": sum(row["queries"] for row in rows)}
 
 
-@benchmark(languages=Commas(LANGUAGES), system=LINKS, work=WORK)
+def _joined(linked: Mapping[str, tuple[str, str]], pairs: Iterable[str]) -> Mapping[str, Run]:
+    runs, known = zip(*(linked[pair] for pair in pairs), strict=True)
+    return triangulate(runs, known=known).runs
+
+
+@benchmark(languages=Commas(LANGUAGES), work=WORK)
 def linked_all_ways(options: Arguments) -> Results:
     english = [f"{code}-en" for code in options.languages]
     others = [f"{one}-{other}" for one, other in combinations(options.languages, 2)]
     start = time.process_time()
-    linked = {pair: linked_pair(pair, options.system, options.work) for pair in (*english, *others)}
-
-    def answers(*pairs: str) -> Mapping[str, Run]:
-        runs, known = zip(*(linked[pair] for pair in pairs), strict=True)
-        return triangulate(runs, known=known).runs
-
-    through, everything = answers(*english), answers(*linked)
-    rows = []
-    for pair in linked:
-        rows.append({"system": "direct", "pair": pair, **judge(answers(pair)[pair], pair)})
-        if pair in others:
-            rows.append({"system": "through", "pair": pair, **judge(through.get(pair, {}), pair)})
-        rows.append({"system": "all", "pair": pair, **judge(everything[pair], pair)})
-    for system in ("direct", "through", "all"):
-        figures = [
-            {name: row[name] for name in row if name not in ("system", "pair")}
-            for row in rows
-            if row["pair"] in others and row["system"] == system
-        ]
-        rows.append({"system": system, "pair": "others", **mean(figures)})
+    between = {pair: linked_pair(pair, LINKS, options.work) for pair in others}
+    rows: list[dict[str, Any]] = []
+    for given in (LINKS, "auto: both"):
+        linked = {pair: linked_pair(pair, given, options.work) for pair in english} | between
+        found = {"through": _joined(linked, english), "all": _joined(linked, linked)}
+        figures = {
+            (pair, how): judge(run, pair)
+            for pair in linked
+            for how, run in {
+                "direct": _joined(linked, [pair])[pair],
+                **{h: r[pair] for h, r in found.items()},
+            }.items()
+            if how != "through" or pair in others
+        }
+        for how in ("direct", "through", "all"):
+            figures["others", how] = mean([figures[pair, how] for pair in others])
+        rows += [{"given": given, "pair": pair, "linked": how, **row} for (pair, how), row in figures.items()]
     print(*rows, sep="\n", flush=True)
-    cpu = round(time.process_time() - start, 1)
-    return {"system": options.system, "rows": rows, "cpu_s": cpu}
+    return {"rows": rows, "cpu_s": round(time.process_time() - start, 1)}
