@@ -285,7 +285,13 @@ SYSTEMS: dict[str, tuple[Build | None, Open]] = {
     "FAISS, IVF and PQ": (
         build_faiss,
         functools.partial(
-            opened_faiss, grid=[{"nprobe": n, "k_factor_rf": f} for n in PROBED for f in (2, 8)]
+            opened_faiss,
+            grid=[
+                {"nprobe": n, "k_factor_rf": f}
+                for tried, factors in ((PROBED, (2, 8)), ((256, 512, 1024), (32, 128)))
+                for n in tried
+                for f in factors
+            ],
         ),
     ),
     "LanceDB, IVF and PQ": (
