@@ -1,8 +1,12 @@
 """Self-training: `auto` learns words from its own most certain links, if a test on held-out links shows a gain."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.special import softmax
 
 from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from linker.crosslingual.ranking.auto import Solution, relearn
@@ -13,7 +17,9 @@ from linker.scoring.ranking.lists import CandidateLists
 SURE = 0.7  # minimum probability of a link used in self-training; learning words tolerates a few wrong links
 ALONE = 0.5  # the same if nothing is given: the probabilities are too low then
 ROUNDS = 3  # maximum number of rounds of self-training
-ERRORS = 2.0  # standard errors by which retrieval must improve
+BETTER = 2.0  # standard errors by which the first round must improve retrieval
+WORSE = 1.0  # standard errors by which a later round may lower it
+LEAST = 1e-4  # probability of a candidate in a round that does not list it
 LEARNED = "lsi.z"  # a score learned only from links
 
 
@@ -29,19 +35,23 @@ def self_train(
     """Return the solution improved by learning from its own surest links (pseudo-links), and a record of each round.
 
     Pseudo-links are links of probability `least` or more. This is transductive: it also learns from the unlinked
-    pages. Each page is described without its own pseudo-link, so the pseudo-links are held out. A round is kept if a
-    score learned only from links ranks their targets higher than before (`retrieval`), by more than two standard
-    errors, and the known links (int64 [l, 2]) become more likely; fewer than 20 known links are not considered.
+    pages. Each page is described without its own pseudo-link, so the pseudo-links are held out. The first round is kept
+    if a score learned only from links ranks their targets higher than before (`retrieval`), by more than two standard
+    errors; a later one, unless it ranks those of the round before lower, by more than one. With fewer than 20 known
+    links (int64 [l, 2]), the result is the average of the rounds; with more, whose probabilities out of fold carry the
+    promise of a precision, the last round.
     """
-    best, rounds = first, []
+    best, rounds, solutions = first, [], []
     for _ in range(ROUNDS):
         extra = sure(best, least)
         if len(extra) < FEWEST or len(np.intersect1d(extra[:, 0], best.extra[:, 0])) == len(extra):
             break
         answer = relearn(evidence, links, extra, best.lists.rows, seed, expected)
-        before, after = (retrieval(x.lists, extra) for x in (best, answer))
-        likelier = len(links) < FEWEST or answer.quality > best.quality
-        kept = likelier and _clearly_better(after, before)
+        later = len(best.extra) > 0
+        # Wrong new pseudo-links would be retrieved as badly as before; those of the round before worse.
+        held_out = best.extra if later else extra
+        before, after = (retrieval(x.lists, held_out) for x in (best, answer))
+        kept = _gains(before, after, -WORSE if later else BETTER)
         rounds.append(
             {
                 "learned_from": len(extra),
@@ -54,7 +64,8 @@ def self_train(
         if not kept:
             break
         best = answer
-    return best, rounds
+        solutions.append(answer)
+    return (average(solutions) if len(solutions) > 1 and len(links) < FEWEST else best), rounds
 
 
 def sure(answer: Solution, least: float = SURE) -> Int64Array:
@@ -67,9 +78,25 @@ def sure(answer: Solution, least: float = SURE) -> Int64Array:
     return np.stack([rows[unique], targets[unique]], axis=1)
 
 
-def _clearly_better(after: Float64Array, before: Float64Array) -> bool:
+def _gains(before: Float64Array, after: Float64Array, errors: float) -> bool:
     gain = after - before
-    return bool(gain.mean() > ERRORS * gain.std() / np.sqrt(len(gain)))
+    return bool(gain.mean() > errors * gain.std() / np.sqrt(len(gain)))
+
+
+def average(solutions: Sequence[Solution]) -> Solution:
+    """Return the last solution with the geometric mean of the probabilities that all solutions give its candidates."""
+    last = solutions[-1]
+    n, targets = np.arange(len(last.lists.rows))[:, None], last.lists.targets
+    logs = np.zeros_like(last.probabilities)
+    for each in solutions:
+        own = each.lists.targets
+        shape = len(n), 1 + int(max(own.max(), targets.max()))
+        p = coo_array((each.probabilities[:, :-1].ravel(), (np.repeat(n, own.shape[1]), own.ravel())), shape)
+        listed = p.tocsr()[np.broadcast_to(n, targets.shape).ravel(), targets.ravel()]
+        logs[:, :-1] += np.log(np.maximum(np.asarray(listed).reshape(targets.shape), LEAST))
+        logs[:, -1] += np.log(np.maximum(each.probabilities[:, -1], LEAST))
+    fitted = replace(last.fitted, probabilities=softmax(logs / len(solutions), axis=1))
+    return replace(last, fitted=fitted)
 
 
 def retrieval(lists: CandidateLists, held_out: Int64Array) -> Float64Array:

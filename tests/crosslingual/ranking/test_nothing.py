@@ -9,12 +9,13 @@ from indexes.dtypes import Int64Array
 from linker.crosslingual import learned_methods
 from linker.crosslingual.methods import link
 from linker.crosslingual.options import Options
-from linker.crosslingual.ranking.auto import NOTHING, solve
+from linker.crosslingual.ranking.auto import CROSS_FITS, NOTHING, Solution, solve
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.interface import Learned
 from linker.crosslingual.ranking.pooled import SETTINGS, rankers
-from linker.crosslingual.ranking.self_training import ALONE, ROUNDS, SURE, retrieval, self_train
+from linker.crosslingual.ranking.self_training import ALONE, ROUNDS, SURE, average, retrieval, self_train
 from linker.crosslingual.task import LinkingResult, Task
+from linker.scoring.ranking.fitting import FittedRanker
 from linker.scoring.ranking.lists import CandidateLists
 from tests.crosslingual.synthetic import LETTERS, Twin, twin
 
@@ -145,9 +146,14 @@ def test_retrieval_of_held_out_links(links: list[list[int]], expected: float) ->
 
 
 class Misled(AllEvidence):
-    """Evidence that learns from shuffled links, as if all confident links were wrong."""
+    """Evidence that learns from shuffled links, as if all confident links were wrong, from the `first` learning on."""
+
+    first, learned = 0, 0
 
     def learn(self, links: Int64Array) -> Learned:
+        self.learned += 1
+        if self.learned <= self.first:
+            return super().learn(links)
         wrong = links.copy()
         wrong[:, 1] = np.random.default_rng(0).permutation(links[:, 1])
         return super().learn(wrong)
@@ -159,3 +165,27 @@ def test_a_round_that_learns_nothing_true_is_not_kept(corpus: Twin) -> None:
     best, rounds = self_train(evidence, NOTHING, first)
     assert [r["kept"] for r in rounds] == [False]
     assert best is first
+
+
+def test_a_later_round_that_learns_nothing_true_is_not_kept(corpus: Twin) -> None:
+    evidence = Misled(corpus.source, corpus.target)
+    evidence.first = 2 + CROSS_FITS  # the start and the first round
+    best, rounds = self_train(evidence, NOTHING, solve(evidence, NOTHING), least=ALONE)
+    assert [r["kept"] for r in rounds] == [True, False]
+    assert rounds[0]["learned_from"] == len(best.extra)
+
+
+def test_the_average_of_rounds() -> None:
+    listed = lists(("lsi.z",))
+    other = replace(listed, targets=np.array([[6, 5, 9], [8, 9, 5]]))
+    p = np.array([[0.6, 0.2, 0.1, 0.1], [0.3, 0.3, 0.3, 0.1]])
+    start = next(iter(rankers().values()))
+    rounds = [
+        Solution(each, Learned.__new__(Learned), FittedRanker(start, p, 1.0), NOTHING)
+        for each in (other, listed)
+    ]
+    result = average(rounds)
+    assert result.lists is listed
+    # The first page's targets have .2, .6 and, where it is not listed, .0001 in the first round.
+    mean = np.sqrt([0.6 * 0.2, 0.2 * 0.6, 0.1 * 0.0001, 0.1 * 0.1])
+    assert result.probabilities == pytest.approx(np.array([mean / mean.sum(), p[1]]))
