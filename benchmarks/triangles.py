@@ -89,13 +89,13 @@ def linked_all_ways(options: Arguments) -> Results:
     rows: list[dict[str, Any]] = []
     for given in (LINKS, "auto: both"):
         linked = {pair: linked_pair(pair, given, options.work) for pair in english} | between
-        found = {"through": _joined(linked, english), "all": _joined(linked, linked)}
+        runs = {"through": _joined(linked, english), "all": _joined(linked, linked)}
         figures = {
             (pair, how): judge(run, pair)
             for pair in linked
             for how, run in {
                 "direct": _joined(linked, [pair])[pair],
-                **{h: r[pair] for h, r in found.items()},
+                **{h: r[pair] for h, r in runs.items()},
             }.items()
             if how != "through" or pair in others
         }
