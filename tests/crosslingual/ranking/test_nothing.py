@@ -9,6 +9,7 @@ from indexes.dtypes import Int64Array
 from linker.crosslingual import learned_methods
 from linker.crosslingual.methods import link
 from linker.crosslingual.options import Options
+from linker.crosslingual.ranking import self_training
 from linker.crosslingual.ranking.auto import CROSS_FITS, NOTHING, Solution, solve
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.interface import Learned
@@ -173,6 +174,18 @@ def test_a_later_round_that_learns_nothing_true_is_not_kept(corpus: Twin) -> Non
     best, rounds = self_train(evidence, NOTHING, solve(evidence, NOTHING), least=ALONE)
     assert [r["kept"] for r in rounds] == [True, False]
     assert rounds[0]["learned_from"] == len(best.extra)
+
+
+def test_later_rounds_may_lose_a_standard_error(corpus: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
+    evidence = AllEvidence(corpus.source, corpus.target)
+    first = solve(evidence, NOTHING)
+    reciprocal = np.tile([0.0, 1.0], 8)
+    error = reciprocal.std() / np.sqrt(len(reciprocal))
+    monkeypatch.setattr(self_training, "ROUNDS", 2)
+    for errors, kept in ((0.5, [True, True]), (2, [True, False])):
+        ranks = iter([0 * reciprocal, reciprocal, 0 * reciprocal, reciprocal - 0.5 - errors * error])
+        monkeypatch.setattr(self_training, "retrieval", lambda lists, held_out, ranks=ranks: next(ranks))
+        assert [r["kept"] for r in self_train(evidence, NOTHING, first)[1]] == kept
 
 
 def test_the_average_of_rounds() -> None:
