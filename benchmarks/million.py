@@ -99,39 +99,40 @@ def size_of(path: Path) -> int:
     return sum(file.stat().st_size for file in files)
 
 
-def measured_search(search: Search, right: list[list[Any]] | None, settings: Settings) -> dict[str, Any]:
-    """Return the cost of a query, and the recall, with the settings chosen on the other queries."""
+def recall(search: Search, right: list[list[Any]], queries: range) -> float:
+    """Return the share of the right answers to `queries` that a search finds."""
+    return float(np.mean([len({*search(n)} & {*right[n]}) / K for n in queries]))
 
-    def recall(queries: range) -> float:
-        assert right is not None
-        return float(np.mean([len({*search(n)} & {*right[n]}) / K for n in queries]))
 
-    figures: dict[str, Any] = {}
+def chosen(search: Search, right: list[list[Any]], settings: Settings) -> dict[str, Any]:
+    """Choose the fastest settings with enough recall on the other queries; without, those with most."""
     tried = []
     for name, choose in settings:
         choose()
         start = time.process_time()
-        share = recall(range(QUERIES))
-        seconds = time.process_time() - start
-        # the fastest with enough recall; without, the one with most
-        tried.append(((min(share, RECALL), -seconds), name, share, choose))
-    if tried:
-        _, name, share, choose = max(tried, key=lambda one: one[0])
-        choose()
-        figures = {"settings": name, "recall_of_choice": round(share, 4)}
+        share = recall(search, right, range(QUERIES))
+        tried.append(((min(share, RECALL), start - time.process_time()), name, share, choose))
+    _, name, share, choose = max(tried, key=lambda one: one[0])
+    choose()
+    return {"settings": name, "recall_of_choice": round(share, 4)}
+
+
+def measured_search(search: Search, right: list[list[Any]] | None, settings: Settings) -> dict[str, Any]:
+    """Return the cost of a query and, where the `right` answers are given, the recall with the chosen settings."""
+    figures = {} if right is None else chosen(search, right, settings)
     queries = range(QUERIES, 2 * QUERIES)
     for number in range(WARM):
         search(number)
     passes = []
     for _ in range(PASSES):
-        seconds_of = []
+        seconds = []
         for number in queries:
             start = time.process_time()
             search(number)
-            seconds_of.append(time.process_time() - start)
-        passes.append(seconds_of)
+            seconds.append(time.process_time() - start)
+        passes.append(seconds)
     if right is not None:
-        figures["recall"] = round(recall(queries), 4)
+        figures["recall"] = round(recall(search, right, queries), 4)
     least = np.min(passes, axis=0).tolist()
     return {**figures, "cpu": percentiles(least, 3), "first": percentiles(passes[0], 3)}
 
