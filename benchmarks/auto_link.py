@@ -15,9 +15,8 @@ dictionary.
 `--rows` saves each row as it is computed, and rows that are already in the file are not recomputed.
 """
 
-import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.pool_rankers import WITHOUT
+from benchmarks.pool_rankers import rankers_of
 from benchmarks.support.absent import calibration_error
 from benchmarks.support.common import shared_data
 from benchmarks.support.harness import ROWS, Arguments, Commas, Results, benchmark
@@ -35,12 +34,10 @@ from linker.crosslingual.methods import link
 from linker.crosslingual.options import Options
 from linker.crosslingual.pages.pages import Pages, read_pages
 from linker.crosslingual.ranking.evidence import AllEvidence
-from linker.crosslingual.ranking.pooled import all_from_json
 from linker.crosslingual.ranking.unsupervised import aligned_words
 from linker.crosslingual.scoring.candidates import Candidates
 from linker.crosslingual.task import LinkingResult, Task, read_links
 from linker.evaluation.first_ranks import first_ranks, reciprocal_ranks, successes
-from linker.scoring.ranking.calibrated_ranker import CalibratedRanker
 
 LANGUAGES = ("tr", "zh", "ru", "fr", "de")
 SYSTEMS = (
@@ -108,13 +105,6 @@ def links_of(code: str, split: str, source: Pages, target: Pages) -> npt.NDArray
     }
     links = read_links(DATA / "qrels" / f"{first}.{split}.txt", source, english).tolist()
     return np.array([(s, back[e]) for s, e in links if e in back], np.int64)
-
-
-@cache
-def rankers_of(code: str) -> Mapping[str, CalibratedRanker] | None:
-    """Return the rankers pooled without a language's pages; None (the package's) if none were pooled with them."""
-    without = json.loads(WITHOUT.read_text(encoding="utf-8"))
-    return all_from_json(without[code]) if code in without else None
 
 
 def task_of(system: str, variant: str, code: str, seed: int = 0) -> tuple[str, Task]:

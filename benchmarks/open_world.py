@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.auto_link import LANGUAGES, dictionaries_of, links_of, pages_of, rankers_of
+from benchmarks.auto_link import LANGUAGES, dictionaries_of, links_of, pages_of
+from benchmarks.pool_rankers import rankers_of
 from benchmarks.support.absent import calibration_error
 from benchmarks.support.harness import ROWS, Arguments, Commas, Results, benchmark
 from indexes.dtypes import BoolArray, Int64Array

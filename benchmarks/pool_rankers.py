@@ -3,8 +3,9 @@
 Training pages only, variant `hard`: at most 300 linked pages per pair, among all other pages of their language, so
 that as many pages compete for the targets as in use of `auto`. Every setting (what words are learned from,
 dictionary, encoder, layout) gets a ranker; those without the encoder or without layout come from the same lists, with
-fewer features. The pages are featurised with and without their targets; the verifier, which turns the ranker's scores
-into probabilities, is fitted on both, with each pair scored by the ranker of the others.
+fewer features. If nothing is given, the lists are those of two rounds of self-training by the rankers that were pooled
+last. The pages are featurised with and without their targets; the verifier, which turns the ranker's scores into
+probabilities, is fitted on both, with each pair scored by the ranker of the others.
 
 benchmarks/results/pooled_without.json holds, for each language, the rankers that were pooled over the *other*
 languages; benchmarks/auto_link.py uses these to evaluate each language.
@@ -30,11 +31,11 @@ from benchmarks.support.harness import Arguments, benchmark
 from indexes.dtypes import Float32Array, Float64Array, Int64Array
 from linker.corpora.dictionaries import read_dictionary
 from linker.crosslingual.pages.pages import Pages, read_pages
-from linker.crosslingual.ranking.auto import NOTHING, describe_unlinked, solve
+from linker.crosslingual.ranking.auto import NOTHING, describe_unlinked, relearn, solve
 from linker.crosslingual.ranking.evidence import CHOOSING, PASSES, AllEvidence
 from linker.crosslingual.ranking.learning import out_of_fold
-from linker.crosslingual.ranking.pooled import SETTINGS, TAUGHT, TaskSetting, Taught
-from linker.crosslingual.ranking.self_training import sure
+from linker.crosslingual.ranking.pooled import SETTINGS, TAUGHT, TaskSetting, Taught, all_from_json
+from linker.crosslingual.ranking.self_training import ALONE, sure
 from linker.crosslingual.scoring.dense import encode_pages
 from linker.crosslingual.task import read_links
 from linker.encoders.loading import load_encoder
@@ -85,12 +86,14 @@ class Samples:
 
     folder: Path
 
-    def of(self, language: str, taught: Taught, dictionary: bool) -> Sample:
-        """Return at most 300 training pages as `auto` would see them, with the encoder and with layout."""
+    def of(self, language: str, taught: Taught, dictionary: bool, encoder: bool) -> Sample:
+        """Return at most 300 training pages as `auto` would see them, with layout."""
         if taught == "pseudo-links" and dictionary:
             taught = "links"  # with a dictionary, the other training evidence matters less
-        path = self.folder / f"{language}.{TaskSetting(taught, dictionary).name}.npz"
-        found = kept(path, lambda: _arrays(self._sample(language, taught, dictionary)))
+        # Other lists have the encoder's features in any case: settings without it leave them out.
+        encoder = encoder or taught != "pseudo-links"
+        path = self.folder / f"{language}.{TaskSetting(taught, dictionary, encoder).name}.npz"
+        found = kept(path, lambda: _arrays(self._sample(language, taught, dictionary, encoder)))
         names = tuple(found["names"].tolist())
         lists, without = (
             CandidateLists(
@@ -100,45 +103,56 @@ class Samples:
         )
         return Sample(lists, found["right"], without)
 
-    def _sample(self, language: str, taught: Taught, dictionary: bool) -> Sample:
-        evidence, links = self._evidence(language, dictionary)
+    def _sample(self, language: str, taught: Taught, dictionary: bool, encoder: bool) -> Sample:
+        evidence, links = self._evidence(language, dictionary, encoder)
         rows = np.arange(len(evidence.source))
         if taught == "links":
             folds = out_of_fold(evidence, links, np.setdiff1d(rows, links[:, 0]), folds=FOLDS)
             lists, without = joined([f.lists for f in folds]), joined([f.without for f in folds])
             return Sample(lists, np.concatenate([f.right for f in folds]), without)
-        extra = NOTHING
-        if taught == "pseudo-links":
-            extra = sure(solve(self._without_encoder(evidence, language), NOTHING))
+        rounds = pseudo_links(evidence, language, encoder) if taught == "pseudo-links" else [NOTHING]
         lists, without = (
-            chosen(describe_unlinked(evidence, NOTHING, extra, rows, taken)[0], links[:, 0])
+            joined(
+                [chosen(describe_unlinked(evidence, NOTHING, r, rows, taken)[0], links[:, 0]) for r in rounds]
+            )
             for taken in (NOTHING[:, 1], links[:, 1])
         )
         gold = dict(links[::-1].tolist())  # only the first target of each source
         return Sample(lists, lists.right(gold), without)
 
-    def _evidence(self, language: str, dictionary: bool) -> tuple[AllEvidence, Int64Array]:
+    def _evidence(self, language: str, dictionary: bool, encoder: bool) -> tuple[AllEvidence, Int64Array]:
         folder = shared_data() / "linked-pages"
         pages, target = _pages(language), _pages("en")
         links = read_links(folder / "qrels" / f"{language}.train.txt", pages, target)
         rng = np.random.default_rng(0)
         links = links[np.isin(links[:, 0], rng.permutation(np.unique(links[:, 0]))[:MOST])]
         words = read_dictionary(shared_data() / "dictionaries" / f"{language}-en.tsv.gz").pairs
-        vectors = (self._vectors(language), self._vectors("en")) if language in ENCODED else None
+        vectors = (self._vectors(language), self._vectors("en")) if encoder and language in ENCODED else None
         # The encoder must not choose the candidates, since the lists are also used for settings without it.
         choosing = tuple(name for name in CHOOSING if name != "encoder")
         passes = tuple(step for step in PASSES if step.name != "encoder")
         return AllEvidence(pages, target, words if dictionary else (), vectors, choosing, passes), links
 
-    def _without_encoder(self, evidence: AllEvidence, language: str) -> AllEvidence:
-        setting = TaskSetting("nothing", bool(evidence.pairs))
-        others = [o for o in LANGUAGES if o != language]
-        ranker = calibrated([self.of(o, "nothing", setting.dictionary).seen_in(setting) for o in others])[0]
-        return replace(evidence, vectors=None, rankers={setting.name: ranker})
-
     def _vectors(self, language: str) -> Float32Array:
         path, texts = self.folder / f"{ENCODER}.{language}.npy", _pages(language).texts
         return np.asarray(kept(path, lambda: encode_pages(load_encoder(ENCODER), texts)), np.float32)
+
+
+def pseudo_links(evidence: AllEvidence, language: str, encoder: bool) -> list[Int64Array]:
+    """Return what self-training learns from: in its first round, and without an encoder also in its second."""
+    alone = replace(evidence, vectors=None, rankers=rankers_of(language))
+    answer = solve(alone, NOTHING)
+    if encoder:
+        return [sure(answer)]
+    first = sure(answer, ALONE)
+    return [first, sure(relearn(alone, NOTHING, first, answer.lists.rows, seed=0), ALONE)]
+
+
+@cache
+def rankers_of(code: str) -> Mapping[str, CalibratedRanker] | None:
+    """Return the rankers pooled without a language's pages; None (the package's) if none were pooled with them."""
+    without = json.loads(WITHOUT.read_text(encoding="utf-8"))
+    return all_from_json(without[code]) if code in without else None
 
 
 @cache
@@ -219,12 +233,14 @@ def verified(ranker: LinearRanker, lists: CandidateLists) -> tuple[Float64Array,
 Fitted = dict[str, dict[str, object]]
 
 
-def fitted(samples: Mapping[tuple[Taught, bool], Mapping[str, Sample]]) -> tuple[Fitted, dict[str, Fitted]]:
+def fitted(
+    samples: Mapping[tuple[Taught, bool, bool], Mapping[str, Sample]],
+) -> tuple[Fitted, dict[str, Fitted]]:
     """Return the JSON of one ranker for each setting, and for each language the rankers of the other languages."""
     everyone: Fitted = {}
     without: dict[str, Fitted] = {language: {} for language in LANGUAGES}
     for setting in SETTINGS:
-        of_all = samples[setting.taught, setting.dictionary]
+        of_all = samples[setting.taught, setting.dictionary, setting.encoder]
         shown = {language: s.seen_in(setting) for language, s in of_all.items() if s.shows(setting)}
         whole, others = calibrated(list(shown.values()))
         everyone[setting.name] = to_json(whole)
@@ -244,7 +260,7 @@ def _write(path: Path, value: object) -> None:
     only=([], "make the lists of these languages, and stop"),
 )
 def pooled(options: Arguments) -> None:
-    kinds = sorted(product(TAUGHT, (False, True)), key=lambda kind: kind[0] == "pseudo-links")
+    kinds = product(TAUGHT, (False, True), (False, True))
     with work_folder(options.lists) as folder:
         store = Samples(folder)
         samples = {
