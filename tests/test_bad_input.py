@@ -78,7 +78,7 @@ def test_a_bad_query_file_is_refused_with_its_line_and_extreme_queries_are_answe
     queries = tmp_path / "q.tsv"
     for content, line in (
         (b"q1\n", 1),
-        (b"q1\tx\nq1\ty\n", 2),
+        (b"q1\tx\nq1\ty\nq2\n", 3),
         (b"a b\tx\n", 1),
         (b"q1\t\xff\n", 1),
         (b"", 0),

@@ -161,6 +161,20 @@ def test_find_with_judgements_on_a_file_and_on_a_terminal(index: Path, tmp_path:
     assert "is a review of different seeds" in refused.stderr
 
 
+def test_seeds_that_cannot_be_used_go_to_quarantine(index: Path, tmp_path: Path) -> None:
+    seeds, qrels, unused = (tmp_path / name for name in ("s.csv", "qrels.txt", "s.csv.quarantine.jsonl"))
+    seeds.write_text("id;text\ns;rain in Valencia\nt;\ns;the same id\n", encoding="utf-8")
+    qrels.write_text("s 0 a1 1\n", encoding="utf-8")
+    arguments = ("find", index, "--seeds", seeds, "--judgements", qrels, "--until", "1")
+    done = linker(*arguments)
+    assert "relevant 1" in done.stdout
+    assert "2 unusable entries left out; the first is line 3: no text" in done.stderr
+    assert f"are in {unused}" in done.stderr
+    assert [json.loads(line)["line"] for line in unused.read_text().splitlines()] == [3, 4]
+    seeds.write_text("id;text\nt;\n", encoding="utf-8")
+    assert "no text could be read; the first reason: no text" in linker(*arguments, check=1).stderr
+
+
 def test_static_find_goes_on_with_what_was_judged_and_skips(index: Path, tmp_path: Path) -> None:
     seeds = tmp_path / "seeds.tsv"
     seeds.write_text("s\train in Valencia Iceland\nt\tparliament Portugal\n", encoding="utf-8")

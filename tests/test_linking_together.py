@@ -208,6 +208,7 @@ def test_a_table_holds_both_texts_ranks_and_copies(folder: Path, tmp_path: Path,
     last = next(r for r in rows if r["seed"] == "p59" and r["rank"] == "1")
     assert {last["id"], last["copies"]} == {"a59", "copy"}
     assert last["verdict"] == "" and float(last["probability"]) > 0
+    assert all(float(r["probability"]) == round(links.run[r["seed"]][r["id"]], 6) for r in rows)
     told = {*last, *last.get("metadata", ()), *last.get("seed_metadata", ())}
     assert not told & {"seed_language", "language"}
 

@@ -17,6 +17,7 @@ from urllib.parse import quote
 import orjson
 
 from indexes.errors import Reason, reason_of
+from indexes.interface import Document
 from linker.base.errors import InputError
 from linker.base.files import STDIO
 from linker.base.lines import MAX_LINE, DamagedInputError, Line, read_lines
@@ -34,7 +35,9 @@ from linker.corpora.records import (
     UnusableError,
     is_utf8,
     make_document,
+    report_skipped,
     too_long,
+    without_repeats,
 )
 from linker.corpora.references import read_references
 from linker.corpora.tables import read_csv, read_query_tsv, read_tsv
@@ -87,23 +90,28 @@ def read_queries(path: Path, columns: Columns | None = None, *, limit: int = MAX
 
     A TSV file has a header if `columns` names a column that is in its first line.
 
-    Raises InputError naming file and line of the first unusable or repeated query: leaving one out silently
-    would bias an evaluation.
+    A query whose id an earlier one has is left out, and the log says so. Raises InputError naming file and line of
+    the first unusable query: leaving one out would bias an evaluation.
     """
-    queries: dict[str, Query] = {}
+    queries, bad = usable_queries(path, columns, limit)
+    for record in bad:
+        if getattr(record.reason, "cause", "") != "repeated-id":
+            place = f"{record.path}:{record.line}"
+            raise InputError(f"{place}: {record.reason}; correct or remove this query, since all count")
+    report_skipped(bad)
+    return queries
+
+
+def usable_queries(
+    path: Path, columns: Columns | None = None, limit: int = MAX_LINE
+) -> tuple[list[Query], list[BadLine]]:
+    """Return the queries as `read_queries` does, and the unusable and repeated ones. Raises InputError without any."""
     with _readable(path):
-        records = list(_read_query_records(path, columns or Columns(), limit))
-    for line, record in records:
-        if isinstance(record, BadLine):
-            raise InputError(
-                f"{record.path}:{line}: {record.reason}; correct or remove this query, since all count"
-            )
-        if record.id in queries:
-            raise InputError(f"{path}:{line}: the query id {record.id!r} appears twice: ids must differ")
-        queries[record.id] = Query(record.id, record.full_text)
-    if not queries:
+        records = list(without_repeats(path, _read_query_records(path, columns or Columns(), limit)))
+    if not records:
         raise InputError(f"{path} is empty: it holds no queries")
-    return list(queries.values())
+    bad = [record for record in records if isinstance(record, BadLine)]
+    return [Query(r.id, r.full_text) for r in records if isinstance(r, Document)], bad
 
 
 @contextlib.contextmanager

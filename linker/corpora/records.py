@@ -14,6 +14,7 @@ import xxhash
 from indexes.errors import BadIdError, Reason, reason_of
 from indexes.interface import Document, check_id
 from linker.base.files import path_text
+from linker.base.logs import logger
 from linker.base.terminal import quantity
 from linker.corpora.dates import iso_date
 
@@ -233,9 +234,29 @@ def too_long(size: int, limit: int) -> Reason:
     return Reason(f"{size:,} bytes, more than the limit of {limit:,} bytes per record", "too-long")
 
 
-def repeated_id(id_: str) -> str:
+def repeated_id(id_: str) -> Reason:
     """Return the reason for not using a record whose id an earlier one has."""
-    return f"duplicate id {id_!r}: the first one was kept"
+    return Reason(f"duplicate id {id_!r}: the first one was kept", "repeated-id", id=id_)
+
+
+def without_repeats(path: Path, records: Records, ids: set[str] | None = None) -> Iterator[Record]:
+    """Yield the records of a corpus; one whose id is in `ids`, to which all are added, becomes a BadLine."""
+    ids = set() if ids is None else ids
+    for line, record in records:
+        if isinstance(record, Document) and record.id in ids:
+            yield BadLine.repeated(path, line, record)
+            continue
+        if isinstance(record, Document):
+            ids.add(record.id)
+        yield record
+
+
+def report_skipped(skipped: Sequence[BadLine]) -> None:
+    """Log how many records were left out, and the first of them."""
+    if skipped:
+        first = skipped[0]
+        entries = quantity(len(skipped), "unusable entry", "unusable entries")
+        logger.info(f"{first.path}: {entries} left out; the first is line {first.line}: {first.reason}")
 
 
 def wrong_width(count: int, header: Sequence[str]) -> Reason:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from linker.corpora.dates import date_formats
 
@@ -31,6 +31,7 @@ ALIEN = re.compile(
 )
 EXACT = {"id", "_id"}  # names that take precedence over user_id and the like
 SHARE = 0.9  # minimum share of the non-empty values that must match the role
+REPEATED = 0.01  # maximum share of repeated values among ids, apart from one
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +85,26 @@ def guess_roles(table: Mapping[str, Sequence[str]]) -> dict[str, Role]:
         ):  # next to sentences, a column of codes is not text, whatever its name
             by_name = [c for c in by_name if c in by_content]
         if candidates := by_name or by_content:
-            best = max(candidates, key=lambda c: c.words if role == "text" else c.name.lower() in EXACT)
-            roles[best.name] = role
+            roles[max(candidates, key=PREFERENCE.get(role, _has_exact_name)).name] = role
     return roles
 
 
+def _has_exact_name(column: Column) -> bool:
+    return column.name.lower() in EXACT
+
+
+def _repeats(column: Column) -> int:
+    """Return how many values an earlier row has."""
+    return len(column.values) - len(set(column.values))
+
+
 def _is_id(column: Column) -> bool:
+    """Return whether the values can be ids; a few may repeat by mistake, and their rows are left out later."""
     values, name = column.values, column.name.strip().lower()
-    if ALIEN.fullmatch(name):
+    if ALIEN.fullmatch(name) or _repeats(column) > max(len(values) > 2, REPEATED * len(values)):
         return False
     sound = all(v and len(v) <= 200 and v.isprintable() and " " not in v for v in values)
-    return bool(values) and sound and len(set(values)) == len(values) and not column.mostly(URL.fullmatch)
+    return bool(values) and sound and not column.mostly(URL.fullmatch)
 
 
 def _is_consecutive(column: Column) -> bool:
@@ -132,6 +142,13 @@ RULES: tuple[tuple[Role, Callable[[Column], bool], bool], ...] = (
 SURE: dict[Role, Callable[[Column], bool]] = {
     "url": lambda _: True,
     "date": lambda c: not c.mostly(NUMBER.fullmatch),
-    "id": lambda c: len(c.values) > 1 and (c.mostly(MACHINE_ID.fullmatch) or _is_consecutive(c)),
+    "id": lambda c: (
+        len(c.values) > 1 and not _repeats(c) and (c.mostly(MACHINE_ID.fullmatch) or _is_consecutive(c))
+    ),
     "text": lambda c: c.words >= 3,
+}
+# Which of several suitable columns gets a role: by default, one with an exact name.
+PREFERENCE: dict[Role, Callable[[Column], Any]] = {
+    "id": lambda c: (not _repeats(c), _has_exact_name(c)),
+    "text": lambda c: c.words,
 }

@@ -12,8 +12,8 @@ from linker.corpora import asreview
 from linker.corpora.dates import ISO, iso_date
 from linker.corpora.dialects import kind_of, real_kind
 from linker.corpora.previews import SAMPLE, Preview, as_text, table_preview
-from linker.corpora.reading import read_corpus
-from linker.corpora.records import BadLine, Columns
+from linker.corpora.reading import read_corpus, read_lines_of
+from linker.corpora.records import BadLine, Columns, without_repeats
 from linker.corpora.roles import Role
 
 
@@ -33,7 +33,7 @@ class Trial:
 
 def trial(path: Path, columns: Columns, most: int = 5000) -> Trial:
     """Read the first `most` records of a file as indexing would. Raises InputError like `read_corpus`."""
-    records = read_corpus(path, columns)
+    records = without_repeats(path, read_lines_of(path, columns))
     found = list(itertools.islice(records, most))
     documents = [record for record in found if isinstance(record, Document)]
     bad = [record for record in found if isinstance(record, BadLine)]

@@ -17,14 +17,8 @@ from linker.base.terminal import quantity
 from linker.corpora import BadLine, Columns
 from linker.corpora.guessing import describe
 from linker.corpora.languages import CODES, LISTS, guess_language, script_language
-from linker.crosslingual.pages.pages import (
-    UNKNOWN,
-    Pages,
-    language_of,
-    pages_from,
-    read_documents,
-    report_skipped,
-)
+from linker.corpora.records import report_skipped
+from linker.crosslingual.pages.pages import UNKNOWN, Pages, language_of, pages_from, read_documents
 from linker.engine.engine import Engine
 from linker.scoring.pairs.words import CHARACTER_OR_WORD
 

@@ -461,7 +461,6 @@ def test_a_first_query_that_looks_a_little_like_a_header(write: Write) -> None:
         ("q.jsonl", GOOD + b"\n{", r"q.jsonl:2: not JSON"),
         ("q.tsv", b"1\ta\n2\tb\tc\n", r"q.tsv:2: 3 fields, expected 2: id, text"),
         ("q.tsv", b"1\ta\njust text\n", r"q.tsv:2: 1 field, expected 2.*begin each line with an id and a tab"),
-        ("q.tsv", b"1\ta\n\n1\tb\n", r"q.tsv:3: the query id '1' appears twice"),
         ("q.tsv", b"1\t\xff\n", r"q.tsv:1: invalid UTF-8"), ("q.tsv", b"1\t \n", r"q.tsv:1: no text"),
         ("q.jsonl", b"", "is empty"), ("q.tsv", b"id\ttext\n", "is empty"),
     ],
@@ -469,6 +468,18 @@ def test_a_first_query_that_looks_a_little_like_a_header(write: Write) -> None:
 def test_a_bad_query_is_an_error(write: Write, name: str, content: bytes, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_queries(write(name, content))
+
+
+def test_a_repeated_query_is_left_out_and_reported(write: Write, caplog: pytest.LogCaptureFixture) -> None:
+    path = write("q.tsv", b"1\ta\n\n1\tb\n2\tc\n")
+    with caplog.at_level("INFO", "linker"):
+        assert read_queries(path) == [Query("1", "a"), Query("2", "c")]
+    (said,) = caplog.messages
+    assert said.endswith(
+        "q.tsv: 1 unusable entry left out; the first is line 3: duplicate id '1': the first one was kept"
+    )
+    with pytest.raises(InputError, match=r"q.tsv:3: no text"):
+        read_queries(write("q.tsv", b"1\ta\n1\tb\n2\t\n"))
 
 
 def test_queries_of_a_cut_gzip(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from linker.corpora.dialects import guess_delimiter, guess_encoding
 from linker.corpora.guessing import describe
 from linker.corpora.identity import identity
 from linker.corpora.roles import Role
+from linker.crosslingual.pages.pages import read_documents
 from tests.helpers import linker
 
 Write = Callable[[str, bytes], Path]
@@ -326,6 +327,19 @@ def test_content_overrules_names(write: Write) -> None:
     seen = preview(write("c.csv", content.encode()))
     assert dict(seen.roles) == {"what was said": "text"}
     assert [len(d.id) for d in good(seen.path, seen.guess())] == [16, 16]
+
+
+def test_a_repeated_id_does_not_take_the_role_from_its_column(write: Write) -> None:
+    rows = "a1;rain in the old town\na2;the river is high today\na2;nobody knows the way\n"
+    path = write("c.csv", f"Post-Nr;Stimme\n{rows}".encode())
+    assert dict(preview(path).roles) == {"Post-Nr": "id", "Stimme": "text"}
+    assert [d.id for d in good(path, Columns())] == ["a1", "a2", "a2"]
+    documents, (skipped,) = read_documents(path)
+    assert list(documents) == ["a1", "a2"] and skipped.line == 4
+    often = write("often.csv", f"Post-Nr;Stimme\n{rows}a1;many a voice in the wind\n".encode())
+    assert dict(preview(often).roles) == {"Stimme": "text"}
+    better = write("better.csv", b"id;uuid;text\n1;x;rain in town\n2;y;sun on it\n2;z;no wind at all\n")
+    assert preview(better).roles["uuid"] == "id"
 
 
 def test_roles_without_telling_names(write: Write) -> None:

@@ -43,13 +43,14 @@ def start(made: Project, path: Path, articles: list[UploadedFile] | None = None)
 def test_files_become_an_index_and_seeds(tmp_path: Path) -> None:
     made = project(tmp_path)
     articles = tmp_path / "articles.csv"
-    articles.write_text("id,title,text\na1,Floods,Heavy rain floods Valencia\na2,,\n")
+    articles.write_text("id,title,text\na1,Floods,Heavy rain floods Valencia\na2,,\na1,Again,The same id\n")
     job = start(made, posts(tmp_path / "posts.csv", 50), [UploadedFile(articles, Columns(title="title"))])
     assert job.wait(DEADLINE) == "done", job.error
-    assert job.result == {"documents": 50, "quarantined": 0, "seeds": 1, "bad_seeds": 1}
+    assert job.result == {"documents": 50, "quarantined": 0, "seeds": 1, "bad_seeds": 2}
     assert len(Engine(made.index)) == 50
     assert [s.id for s in Ledger(made.ledger).seeds] == ["a1"]
-    assert "text and title are empty" in (made.own_folder / SEEDS_QUARANTINE).read_text()
+    unused = (made.own_folder / SEEDS_QUARANTINE).read_text()
+    assert "text and title are empty" in unused and "duplicate id 'a1'" in unused
     assert not any(path.exists() for path in unfinished(made))
 
 

@@ -15,12 +15,15 @@ from linker.base.logs import logger
 from linker.base.options import takes
 from linker.base.progress import Progress
 from linker.cli.commands.arguments import open_index
-from linker.corpora import Columns, read_queries
+from linker.corpora import Columns
 from linker.corpora.dialects import kind_of
+from linker.corpora.reading import usable_queries
+from linker.corpora.records import report_skipped
 from linker.crosslingual.pages.pages import read_documents
 from linker.engine.engine import Engine
 from linker.evaluation.formats import load_qrels
 from linker.review.exporting import check_suffix, export
+from linker.review.importing.judgements import quarantine
 from linker.review.interface import Candidate, Seed
 from linker.review.ledger import Ledger
 from linker.review.options import FindOptions, Question, Seeds
@@ -63,7 +66,7 @@ def find(options: FindOptions) -> FindReport:
         open_index(o.directory, o.encoder) as engine,
         _ledger(o.ledger, o.seeds, durable=judge is not None) as ledger,
     ):
-        texts = seeds_of(o.seeds, engine, o.columns)
+        texts = seeds_of(o.seeds, engine, o.columns, ledger)
         review = _review(engine, ledger, texts, settings)
         answer = _reporting(
             o.progress, _asking(engine, texts, judge) if judge else _known(o.judgements, review)
@@ -76,10 +79,11 @@ def find(options: FindOptions) -> FindReport:
     return report
 
 
-def seeds_of(given: Seeds, engine: Engine, columns: Columns | None = None) -> list[Seed]:
+def seeds_of(given: Seeds, engine: Engine, columns: Columns | None, ledger: Ledger) -> list[Seed]:
     """Return the seeds in a file or texts; a seed whose id and text are those of a document is linked to it.
 
-    `columns` give the roles of a file's columns; without them, the index's own and the usual names are recognised.
+    `columns` give the roles of a file's columns; without them, the index's own and the usual names are recognised. A
+    file's unusable records go to a quarantine file next to the ledger.
     """
     columns = columns or dataclasses.replace(
         Columns.remembered(engine.collection.manifest.build.columns), usual=True
@@ -92,18 +96,24 @@ def seeds_of(given: Seeds, engine: Engine, columns: Columns | None = None) -> li
     if isinstance(given, Mapping):
         pairs = list(given.items())
     elif isinstance(given, (str, Path)):
-        pairs = _in_file(Path(given), columns)
+        pairs = _in_file(Path(given), columns, ledger)
     else:
         pairs = [(str(number), text) for number, text in enumerate(given, start=1)]
     return [Seed(id_, text, document=document(id_, text)) for id_, text in pairs]
 
 
-def _in_file(path: Path, columns: Columns) -> list[tuple[str, str]]:
+def _in_file(path: Path, columns: Columns, ledger: Ledger) -> list[tuple[str, str]]:
     """Return the ids and texts of a file's seeds; a text file without tabs is one seed, as in a folder of texts."""
     is_text = kind_of(path.name) == "text" and path.is_file()
     if is_text and not any(b"\t" in raw for _, raw, _ in read_lines(path)):
         return [(id_, document.full_text) for id_, document in read_documents(path)[0].items()]
-    return [(q.id, q.text) for q in read_queries(path, columns)]
+    queries, bad = usable_queries(path, columns)
+    report_skipped(bad)
+    if place := quarantine(path, ledger, bad):
+        logger.info("the unusable entries are in %s, with the reasons", place)
+    if not queries:
+        raise InputError(f"{path}: no text could be read; the first reason: {bad[0].reason}")
+    return [(q.id, q.text) for q in queries]
 
 
 def ledger_path(given: str | Path | None, seeds: str | Path) -> Path:

@@ -120,9 +120,8 @@ def _linked_rows(links: Links, source: Side, target: Side, probable: bool) -> It
             if rank == 1 and one in links.copies:
                 details["copies"] = " ".join(links.copies[one])
             passage = links.passages.get(one) if rank == 1 else None
-            yield _row(
-                source, one, target, other, (score, score if probable else None), none, details, passage
-            )
+            p = round(score, 6) if probable else None
+            yield _row(source, one, target, other, (score if p is None else p, p), none, details, passage)
 
 
 def _doubt(link: tuple[str, str, float], source: Side, target: Side, passage: Span | None) -> ExportRow:

@@ -24,6 +24,7 @@ from linker.corpora import BadLine, Columns
 from linker.corpora.dictionaries import Dictionary, read_dictionary
 from linker.corpora.languages import CODES, guess_language
 from linker.corpora.reading import read_lines_of
+from linker.corpora.records import report_skipped, without_repeats
 from linker.crosslingual.pages.chunks import in_chunks
 from linker.crosslingual.pages.languages import Language, language
 
@@ -178,11 +179,9 @@ def read_documents(
     """Return the documents of a corpus by id, and the records that cannot be used. Raises InputError."""
     documents: dict[str, Document] = {}
     skipped: list[BadLine] = []
-    for line, record in read_lines_of(path, columns):
+    for record in without_repeats(path, read_lines_of(path, columns)):
         if isinstance(record, BadLine):
             skipped.append(record)
-        elif record.id in documents:
-            skipped.append(BadLine.repeated(path, line, record))
         else:
             documents[record.id] = record
     if not documents:
@@ -250,11 +249,3 @@ def dictionary_of(path: str | Path) -> Dictionary:
     logger.info("%s: %s, read as %s", path, quantity(len(dictionary.pairs), "pair"), dictionary.format)
     report_skipped(dictionary.skipped)
     return dictionary
-
-
-def report_skipped(skipped: Sequence[BadLine]) -> None:
-    """Log how many records were left out, and the first of them."""
-    if skipped:
-        first = skipped[0]
-        entries = quantity(len(skipped), "unusable entry", "unusable entries")
-        logger.info(f"{first.path}: {entries} left out; the first is line {first.line}: {first.reason}")

@@ -176,7 +176,7 @@ def import_judgements(
         else:
             additions.append(dataclasses.replace(judgement, phase="control") if random else judgement)
     ledger.add_all(additions)
-    return ImportReport(len(additions), present, len(bad), _quarantine(path, ledger, bad), unread)
+    return ImportReport(len(additions), present, len(bad), quarantine(path, ledger, bad), unread)
 
 
 def _judgement(fields: Fields, columns: Chosen, reviewer: str, seed: str) -> Judgement | None:
@@ -267,13 +267,14 @@ def _identity(judgement: Judgement) -> tuple[object, ...]:
     return (*said, judgement.time, judgement.note, judgement.tags) if judgement.time else said
 
 
-def _quarantine(path: Path, ledger: Ledger, bad: list[BadLine]) -> Path | None:
+def quarantine(path: Path, ledger: Ledger, bad: list[BadLine]) -> Path | None:
+    """Write the unusable records of a file next to a ledger, and return where; None if there are none."""
     if not bad:
         return None
-    quarantine = ledger.path.with_name(f"{path.name}.quarantine.jsonl")
-    with replacing(quarantine) as file:
+    place = ledger.path.with_name(f"{path.name}.quarantine.jsonl")
+    with replacing(place) as file:
         file.writelines(_lines(bad))
-    return quarantine
+    return place
 
 
 def _lines(bad: list[BadLine]) -> Iterator[bytes]:

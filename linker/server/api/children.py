@@ -47,7 +47,8 @@ def read(body: bytes, module: str, path: str) -> bytes:
     its lists truncated to MOST_SHOWN values. The specification of the job follows, so that the server need not read
     it.
     """
-    field = next(r for r in importlib.import_module(module).router.routes if r.path == path).body_field
+    routes = importlib.import_module(module).router.routes
+    field = next(r.body_field for r in routes if r.path == path and r.body_field)
     try:
         request, errors = field.validate(orjson.loads(body), loc=("body",))
     except orjson.JSONDecodeError:

@@ -1,6 +1,7 @@
 """The job `index`: build a review's index and seeds from uploaded files, completely or not at all."""
 
 import dataclasses
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,13 +11,13 @@ import orjson
 
 from indexes.disk.writing import sync
 from indexes.dropping import discard
-from indexes.errors import Reason
 from indexes.interface import Document
 from indexes.store import manifest as manifests
-from linker.base.errors import InputError
 from linker.base.files import write_atomically
 from linker.base.progress import Progress, listening
 from linker.corpora import BadLine, Columns, read_corpus
+from linker.corpora.reading import read_lines_of
+from linker.corpora.records import without_repeats
 from linker.encoders.opened import open_encoder
 from linker.engine.building import BuildOptions, add, build
 from linker.review.interface import Seed
@@ -103,20 +104,12 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
 
 
 def read_seeds(sources: Sequence[UploadedFile]) -> tuple[list[Seed], list[BadLine]]:
-    """Return the seeds in files, and the unusable records. Raises InputError if an id repeats."""
-    seeds: dict[str, Seed] = {}
-    bad: list[BadLine] = []
-    for source in sources:
-        for record in read_corpus(source.path, source.columns):
-            if isinstance(record, BadLine):
-                bad.append(record)
-            elif record.id in seeds:
-                name, id_ = source.path.name, record.id
-                text = f"{name}: the id {id_!r} appears twice: choose a column whose values differ"
-                raise InputError(Reason(text, "repeated-id", name=name, id=id_))
-            else:
-                seeds[record.id] = Seed(record.id, record.text, record.title, record.metadata)
-    return list(seeds.values()), bad
+    """Return the seeds in files, and the unusable records, repeated ids included. Raises InputError."""
+    ids = set[str]()
+    files = (without_repeats(s.path, read_lines_of(s.path, s.columns), ids) for s in sources)
+    records = list(itertools.chain.from_iterable(files))
+    seeds = [Seed(r.id, r.text, r.title, r.metadata) for r in records if isinstance(r, Document)]
+    return seeds, [record for record in records if isinstance(record, BadLine)]
 
 
 def _counted(source: UploadedFile, tell: Progress) -> Iterator[Document | BadLine]:

@@ -44,7 +44,8 @@ REASONS = {
     ),
     "not-installed": message("Something that this needs is not installed on the machine that runs linker."),
     "repeated-id": message(
-        "%(name)s: the id %(id)s appears twice. Choose a column whose values differ, or have ids made."
+        "An earlier row has the id %(id)s, and only that row is used. Choose a column whose values differ, or have "
+        "ids made."
     ),
     "small-map": message("A map needs at least %(least)s documents; there are %(count)s."),
     "no-map": message("The documents have too few words in common for a map."),

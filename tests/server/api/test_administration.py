@@ -51,6 +51,18 @@ def test_an_index_is_created_filled_searched_and_deleted(service: TestClient, fo
     assert service.put("/v1/indexes/berichte", json={}).status_code == 201  # the name is available again
 
 
+def test_an_index_created_without_a_body_has_the_defaults(service: TestClient) -> None:
+    with_body, without = service.put("/v1/indexes/one", json={}), service.put("/v1/indexes/two")
+    assert (with_body.status_code, without.status_code) == (201, 201)
+    assert without.json() | {"name": "one"} == with_body.json()
+    labelled = service.put("/v1/indexes/three", headers={"content-type": "application/json"})
+    assert labelled.status_code == 201
+    unlabelled = service.put("/v1/indexes/four", content=b'{"language": "german"}')
+    check_problem(unlabelled, 415, "unsupported-media-type")
+    described = service.get("/openapi.json").json()["paths"]["/v1/indexes/{name}"]["put"]["requestBody"]
+    assert not described.get("required", False) and described["content"]["application/json"]["examples"]
+
+
 def test_an_index_with_an_encoder_finds_by_meaning(
     service: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

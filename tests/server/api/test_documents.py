@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from indexes.interface import Document
 from linker.base.lines import MAX_LINE
 from linker.engine.engine import Engine
-from linker.server.api import bulk
+from linker.server.api import bulk, children
 from tests.server.api.support import DOCUMENTS, check_problem
 
 IDS = ["plain", "a/b", "/a//b/", "..", "a/../b", "%", "%2F", "a?b=c#d", "ü€𝄞", ":bulk", "é"]
@@ -39,6 +39,13 @@ def test_a_document_of_any_id_is_put_read_found_and_deleted(api: TestClient, fol
     assert api.delete(address(id_)).status_code == 204
     check_problem(api.get(address(id_)), 404, "unknown-document")
     check_problem(api.delete(address(id_)), 404, "unknown-document")
+
+
+def test_a_document_of_half_a_megabyte_is_put(api: TestClient) -> None:
+    """Its body is validated in another process, which has to find the route that takes a body."""
+    text = "earthquake " * (2 * children.LARGE // 11)
+    assert api.put(address("long"), json={"text": text}).status_code == 201
+    assert api.get(address("long")).json()["text"] == text
 
 
 def test_what_cannot_be_a_document_is_refused(api: TestClient) -> None:

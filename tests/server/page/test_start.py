@@ -128,12 +128,13 @@ def test_what_is_changed_is_shown_before_it_is_read(tmp_path: Path) -> None:
 
 
 def test_rows_that_cannot_be_used_are_listed_with_their_reasons(tmp_path: Path) -> None:
-    content = b"id,text\n1,rain in town\n2\n3,\n4,the river rose\n"
+    content = b"id,text\n1,rain in town\n2\n3,\n4,the river rose\n4,the sea rose\n"
     with client(tmp_path) as browser:
         page = upload(browser, [("posts", ("bad.csv", content))])
-        assert "2 rows cannot be used" in page
+        assert "3 rows cannot be used" in page
         assert "Row 3: The row has 1 cells, but there are 2 columns." in page
         assert "Row 4: The text is empty." in page
+        assert "Row 6: An earlier row has the id 4, and only that row is used." in page
         told = browser.get("/p/floods-2026/setup", headers={"accept-language": "de"}).text
         assert "Zeile 4: Der Text ist leer." in told
 

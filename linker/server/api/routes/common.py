@@ -129,11 +129,11 @@ class StrictRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return the handler of a request."""
-        handle, takes_json = super().get_route_handler(), self.body_field is not None
+        handle, body = super().get_route_handler(), self.body_field
 
         async def strict(request: Request) -> Response:
             request = _StrictRequest(request.scope, request.receive)
-            if takes_json:
+            if body and (body.field_info.is_required() or await request.body()):
                 check_json(request)
                 await self._read_large(request)
             return await handle(request)

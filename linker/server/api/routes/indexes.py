@@ -118,6 +118,9 @@ class IndexSettings(Model):
     stop_words: bool = option(CreateOptions, "stop_words")
 
 
+IndexBody = Annotated[IndexSettings, Body(default_factory=IndexSettings, openapi_examples=EXAMPLES)]
+
+
 @router.get("/v1/indexes/{name}", **about(IndexDescription, "Describe an index"))
 async def read(name: AnyIndexPath, service: InService) -> Response:
     """Return the size and settings of an index."""
@@ -128,12 +131,11 @@ async def read(name: AnyIndexPath, service: InService) -> Response:
 @router.put(
     "/v1/indexes/{name}", **about(IndexDescription, "Create an index", 409, scope="admin"), status_code=201
 )
-async def create(
-    name: IndexPath, body: Annotated[IndexSettings, Body(openapi_examples=EXAMPLES)], service: InService
-) -> Response:
+async def create(name: IndexPath, body: IndexBody, service: InService) -> Response:
     """Create an empty index in the served folder, to which documents are added afterwards.
 
-    Its encoder is a model that is installed on the server; `linker index build` also accepts any other.
+    Without a body, it has the default settings. Its encoder is a model that is installed on the server; `linker index
+    build` also accepts any other.
     """
     there = ["none", *(model.name for model in installed())]
     if body.encoder not in there:
