@@ -1,7 +1,7 @@
 """Polylingual topics (Mimno et al. 2009): linked pages share a mixture of topics; word distributions are per language.
 
 Fitted by zero-order collapsed variational updates (Asuncion et al. 2009), the expectation of the collapsed Gibbs step
-P(z=k) ∝ (n_dk + α)(n_kw + β)/(n_k + Vβ) for all page–word pairs at once; deterministic for a given seed.
+P(z=k) ∝ (n_dk + α)(n_kw + β)/(n_k + Vβ) for all page–word pairs at once; deterministic.
 """
 
 from dataclasses import dataclass
@@ -14,6 +14,8 @@ import scipy.sparse as sp
 from indexes.dtypes import Float64Array
 from indexes.kernels.sampling import sweep
 
+ALPHA_SUM = 50.0  # sum of the prior over the topics of a page
+BETA = 0.01  # prior of each word in a topic
 BLOCK = 1 << 22  # numbers per block of (page, word) × topic
 Ints = npt.NDArray[np.int32]
 
@@ -49,19 +51,13 @@ class PolylingualTopics:
 
 
 def fit_topics(
-    pages: tuple[sp.csr_array, ...],
-    size: int,
-    *,
-    alpha_sum: float = 50.0,
-    beta: float = 0.01,
-    rounds: int = 40,
-    seed: int = 0,
+    pages: tuple[sp.csr_array, ...], size: int, *, alpha_sum: float = ALPHA_SUM, rounds: int = 40
 ) -> PolylingualTopics:
     """Return `size` topics learned from linked pages.
 
     `pages[l]` holds the counts of the terms of language l (CSR, [n, v_l]); row i is the same page in every language.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     alpha = alpha_sum / size
     cells = [p.tocoo() for p in pages]
     n = pages[0].shape[0]
@@ -75,7 +71,7 @@ def fit_topics(
         for cell, phi in zip(cells, words, strict=True):
             topic_words, page_mass = _expect(cell, theta, phi, n)
             mass += page_mass
-            updated.append((topic_words + beta) / (topic_words.sum(0) + beta * phi.shape[0]))
+            updated.append((topic_words + BETA) / (topic_words.sum(0) + BETA * phi.shape[0]))
         words, theta = updated, mass + alpha
     return PolylingualTopics(tuple(words), alpha)
 
@@ -152,8 +148,7 @@ def sample_topics(
     pages: tuple[sp.csr_array, ...],
     size: int,
     *,
-    alpha_sum: float = 50.0,
-    beta: float = 0.01,
+    alpha_sum: float = ALPHA_SUM,
     rounds: int = 200,
     seed: int = 0,
 ) -> PolylingualTopics:
@@ -169,7 +164,7 @@ def sample_topics(
     kept = rounds - rounds // 2
     for number in range(rounds):
         for i, tokens in enumerate(languages):
-            tokens.sweep(by_page, alpha, beta, rng.random(len(tokens.topics)))
+            tokens.sweep(by_page, alpha, BETA, rng.random(len(tokens.topics)))
             if number >= rounds - kept:
-                sums[i] += tokens.probabilities(beta)
+                sums[i] += tokens.probabilities(BETA)
     return PolylingualTopics(tuple(total / kept for total in sums), alpha)
