@@ -250,9 +250,11 @@ def repeated(parts: Sequence[Sequence[str]], live: Sequence[AnyArray | None]) ->
     """Return the distinct ids that occur in more than one of the rows marked by `live` (bool [rows]; None: all)."""
     packed = [ids if isinstance(ids, PackedIds) else PackedIds.of(ids) for ids in parts]
     hashes = [
-        ids.hashes if mask is None else ids.hashes[mask] for ids, mask in zip(packed, live, strict=True)
+        ids.hashes if mask is None or mask.all() else ids.hashes[mask]
+        for ids, mask in zip(packed, live, strict=True)
     ]
-    ordered = np.sort(np.concatenate(hashes))
+    ordered = np.concatenate(hashes)
+    ordered.sort()
     doubtful = distinct(ordered[1:][ordered[1:] == ordered[:-1]])
     if not len(doubtful):
         return []

@@ -12,7 +12,8 @@ from indexes.interface import DamagedError, Document
 from indexes.packed import PackedIds
 
 TYPES = {"id": str, "text": str, "title": str, "metadata": dict}
-DELETE = 0x7F  # the last ASCII character, which is not printable
+# the first ASCII character of an id, and the last one of all, which is not printable
+FIRST, DELETE = np.uint8(ord("!")), np.uint8(0x7F)
 NESTED = 200  # a line with fewer opening brackets cannot be nested too deeply
 
 
@@ -36,8 +37,9 @@ def read_ids(path: Path, rows: int) -> PackedIds:
 def _may_be_ids(data: bytes, path: Path) -> bool:
     """Check lines of ids by the rules of `check_id`, but accept characters newer than Python's Unicode tables."""
     if data.isascii():
-        values = np.frombuffer(data, dtype=np.uint8)
-        return bool((((values > ord(" ")) & (values < DELETE)) | (values == ord("\n"))).all())
+        # bytes below "!" wrap around to the greatest
+        others = np.frombuffer(data, dtype=np.uint8) - FIRST >= DELETE - FIRST
+        return int(np.count_nonzero(others)) == data.count(b"\n")
     try:
         text = data.decode("utf-8").replace("\n", "")
     except UnicodeDecodeError as e:
