@@ -16,7 +16,7 @@ from linker.crosslingual.ranking.folds import divisions_of, folds_of
 from linker.crosslingual.ranking.interface import Learned
 from linker.crosslingual.ranking.learning import list_size, out_of_fold
 from linker.scoring.ranking.fitting import FEWEST, FittedRanker, learn_ranker
-from linker.scoring.ranking.lists import CandidateLists, Fold
+from linker.scoring.ranking.lists import CandidateLists, Chances, Fold
 
 CROSS_FITS = 3
 NOTHING = np.empty((0, 2), np.int64)
@@ -40,6 +40,12 @@ class Solution:
     def probabilities(self) -> Float64Array:
         """Probabilities of the candidates, the last column for "no link": float64 [n, c + 1]."""
         return self.fitted.probabilities
+
+    @property
+    def chances(self) -> Chances:
+        """The candidates of the unlinked pages with their probabilities."""
+        rows, targets = self.lists.rows, self.lists.targets
+        return Chances(rows, targets, self.probabilities, np.full(len(rows), -1))
 
     @property
     def quality(self) -> float:

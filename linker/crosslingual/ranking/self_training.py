@@ -5,21 +5,18 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.special import softmax
 
 from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from linker.crosslingual.ranking.auto import Solution, relearn
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.scoring.ranking.fitting import FEWEST
-from linker.scoring.ranking.lists import CandidateLists
+from linker.scoring.ranking.lists import CandidateLists, Chances
 
 SURE = 0.7  # minimum probability of a link used in self-training; learning words tolerates a few wrong links
 ALONE = 0.5  # the same if nothing is given: the probabilities are too low then
 ROUNDS = 3  # maximum number of rounds of self-training
 BETTER = 2.0  # standard errors by which the first round must improve retrieval
 WORSE = 1.0  # standard errors by which a later round may lower it
-LEAST = 1e-4  # probability of a candidate in a round that does not list it
 LEARNED = "lsi.z"  # a score learned only from links
 
 
@@ -37,9 +34,8 @@ def self_train(
     Pseudo-links are links of probability `least` or more. This is transductive: it also learns from the unlinked
     pages. Each page is described without its own pseudo-link, so the pseudo-links are held out. The first round is kept
     if a score learned only from links ranks their targets higher than before (`retrieval`), by more than two standard
-    errors; a later one, unless it ranks those of the round before lower, by more than one. With fewer than 20 known
-    links (int64 [l, 2]), the result is the average of the rounds; with more, whose probabilities out of fold carry the
-    promise of a precision, the last round.
+    errors; a later one, unless it ranks those of the round before lower, by more than one. The result is the average of
+    the rounds. `links`: the known links, int64 [l, 2].
     """
     best, rounds, solutions = first, [], []
     for _ in range(ROUNDS):
@@ -65,7 +61,7 @@ def self_train(
             break
         best = answer
         solutions.append(answer)
-    return (average(solutions) if len(solutions) > 1 and len(links) < FEWEST else best), rounds
+    return average(solutions) if len(solutions) > 1 else best, rounds
 
 
 def sure(answer: Solution, least: float = SURE) -> Int64Array:
@@ -84,19 +80,21 @@ def _gains(before: Float64Array, after: Float64Array, errors: float) -> bool:
 
 
 def average(solutions: Sequence[Solution]) -> Solution:
-    """Return the last solution with the geometric mean of the probabilities that all solutions give its candidates."""
-    last = solutions[-1]
-    n, targets = np.arange(len(last.lists.rows))[:, None], last.lists.targets
-    logs = np.zeros_like(last.probabilities)
-    for each in solutions:
-        own = each.lists.targets
-        shape = len(n), 1 + int(max(own.max(), targets.max()))
-        p = coo_array((each.probabilities[:, :-1].ravel(), (np.repeat(n, own.shape[1]), own.ravel())), shape)
-        listed = p.tocsr()[np.broadcast_to(n, targets.shape).ravel(), targets.ravel()]
-        logs[:, :-1] += np.log(np.maximum(np.asarray(listed).reshape(targets.shape), LEAST))
-        logs[:, -1] += np.log(np.maximum(each.probabilities[:, -1], LEAST))
-    fitted = replace(last.fitted, probabilities=softmax(logs / len(solutions), axis=1))
-    return replace(last, fitted=fitted)
+    """Return the last solution with the geometric mean of the probabilities that all solutions give its candidates.
+
+    Those of the known links out of fold are averaged too, so that a promise holds for what is returned.
+    """
+
+    def mean(chances: Sequence[Chances]) -> Chances:
+        return chances[-1].averaged(chances[:-1])
+
+    fitted = solutions[-1].fitted
+    held_out = [each.fitted.held_out for each in solutions if each.fitted.held_out]
+    if len(held_out) == len(solutions):
+        linked, alone = (mean(group) for group in zip(*held_out, strict=True))
+        fitted = replace(fitted, held_out=(linked, alone))
+    probabilities = mean([each.chances for each in solutions]).probabilities
+    return replace(solutions[-1], fitted=replace(fitted, probabilities=probabilities))
 
 
 def retrieval(lists: CandidateLists, held_out: Int64Array) -> Float64Array:

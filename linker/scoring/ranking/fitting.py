@@ -13,11 +13,11 @@ from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from linker.base.errors import InputError
 from linker.scoring.probability.competition import ANY, ONE, compete, spread
 from linker.scoring.probability.promise import best_f1, least_probability
-from linker.scoring.probability.verification import first_candidates, fit_calibrated, names_of
+from linker.scoring.probability.verification import Verifier, first_candidates, fit_calibrated, names_of
 from linker.scoring.ranking.calibrated_ranker import CalibratedRanker
 from linker.scoring.ranking.calibration import slope_of
 from linker.scoring.ranking.linear import PENALTY, LinearRanker, fit_ranker
-from linker.scoring.ranking.lists import CandidateLists, Fold, align
+from linker.scoring.ranking.lists import CandidateLists, Chances, Fold, align
 
 FEWEST = 20  # minimum number of links from which a ranker is learned
 SHARPEST = np.exp(2)  # steepest slope of the logits: if all links were found, any slope would fit
@@ -51,18 +51,19 @@ class Held:
 
 @dataclass(frozen=True, eq=False)
 class FittedRanker:
-    """A calibrated ranker, the probabilities of the pages to link, and the held-out candidates.
+    """A calibrated ranker, the probabilities of the pages to link, and those of held-out linked pages.
 
     `probabilities` float64 [n, c + 1], the last column for "no link"; `share`: the expected or estimated share of
     pages with a counterpart; `quality`: the mean log likelihood of the known links out of fold, NaN without links;
-    `contradicted` int64 [k]: source rows whose known links look wrong and were not used for the probabilities.
+    `held_out`: linked pages with and without their targets among the candidates; `contradicted` int64 [k]: source
+    rows whose known links look wrong and were not used for the probabilities.
     """
 
     model: CalibratedRanker
     probabilities: Float64Array
     share: float
     quality: float = float("nan")
-    held: Held | None = None
+    held_out: tuple[Chances, Chances] | None = None
     contradicted: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
 
     def least_probability(
@@ -73,8 +74,11 @@ class FittedRanker:
         The promise is tested on held-out links, mixed with lists without their targets so that the share of linked
         pages matches the pages to link; `expected` is this share, if given.
         """
-        held = self.held.mixture(self.share) if self.held and precision else None
-        threshold, promised = least_probability(at_least, precision, held)
+        sample = None
+        if self.held_out and precision:
+            linked, orphaned = self.held_out
+            sample = Held(linked.first, linked.right, orphaned.first).mixture(self.share)
+        threshold, promised = least_probability(at_least, precision, sample)
         share = {"estimated" if expected is None else "expected": round(self.share, 4)}
         best = best_f1(self.probabilities[:, :-1].max(axis=1, initial=0), self.share)
         return threshold, {"min_probability": at_least, "linked_share": share, "best_f1": best, **promised}
@@ -122,13 +126,14 @@ def learn_ranker(
     verifier, checks = fit_calibrated(names, rows, x, right, y, prior, divisions)
     fitted = _apply(CalibratedRanker(ranker, verifier), pages, expected)
     first = slice(len(parts) // divisions)  # only the first division, so that a test counts each page once
-    candidates = Held(
-        np.concatenate([check(v, fitted.share) for check, v in zip(checks[first], x[first], strict=True)]),
-        np.concatenate(right[first]),
-        np.concatenate([check(v, fitted.share) for check, v in zip(checks[first], y[first], strict=True)]),
+    with_targets, without = (
+        _judged(parts[first], group[first], checks[first], features[first], fitted.share)
+        for group, features in ((linked, x), (alone, y))
     )
     wrong = np.unique(wrong)
-    return replace(fitted, quality=_quality(linked, parts), held=candidates, contradicted=wrong)
+    return replace(
+        fitted, quality=_quality(linked, parts), held_out=(with_targets, without), contradicted=wrong
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,6 +177,20 @@ def _cross_fit(
         _Scored.of(p.without, r.logits(p.without.features) / t) for p, r in zip(parts, rankers, strict=True)
     ]
     return replace(fit(parts), temperature=t), linked, alone
+
+
+def _judged(
+    parts: Sequence[Fold],
+    scored: Sequence[_Scored],
+    checks: Sequence[Verifier],
+    features: Sequence[Float64Array],
+    share: float,
+) -> Chances:
+    """Return the chances of the pages of `parts`, each by the verifier of the others."""
+    p = [spread(s.won, check(x, share)) for s, check, x in zip(scored, checks, features, strict=True)]
+    lists = [s.lists for s in scored]
+    rows, targets = (np.concatenate([getattr(each, name) for each in lists]) for name in ("rows", "targets"))
+    return Chances(rows, targets, np.concatenate(p), np.concatenate([part.linked for part in parts]))
 
 
 def _contradictions(scored: _Scored, part: Fold) -> BoolArray:

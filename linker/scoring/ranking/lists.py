@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.special import softmax
 
 from indexes.dtypes import BoolArray, Float32Array, Float64Array, Int64Array
+
+UNLISTED = 1e-4  # probability of a candidate in lists that do not have it
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +52,12 @@ class Fold:
     right: Int64Array
     without: CandidateLists
 
+    @property
+    def linked(self) -> Int64Array:
+        """The linked target of each list: int64 [n], −1 if it is missing."""
+        found = self.lists.targets[np.arange(len(self.right)), self.right]
+        return np.where(self.right >= 0, found, -1)
+
     def only(self, kept: BoolArray) -> Fold:
         """Return the fold with only the pages marked in `kept` [n]."""
         return Fold(self.lists.only(kept), self.right[kept], self.without.only(kept))
@@ -56,6 +66,51 @@ class Fold:
         """Return the fold without the source pages `rows`; itself, not a copy, if none of them is in it."""
         kept = ~np.isin(self.lists.rows, rows)
         return self if kept.all() else self.only(kept)
+
+
+@dataclass(frozen=True, eq=False)
+class Chances:
+    """The candidates of n source pages with their `probabilities`, float64 [n, c + 1], the last for "no link".
+
+    `rows` [n], `targets` [n, c]; `linked` [n]: the known link of a held-out page, −1 if it is missing.
+    """
+
+    rows: Int64Array
+    targets: Int64Array
+    probabilities: Float64Array
+    linked: Int64Array
+
+    @property
+    def first(self) -> Float64Array:
+        """The probabilities of the most probable candidates: float64 [n]."""
+        return np.asarray(self.probabilities[:, :-1].max(axis=1, initial=0))
+
+    @property
+    def right(self) -> BoolArray:
+        """Whether the most probable candidates are the known links: bool [n]."""
+        best = self.probabilities[:, :-1].argmax(axis=1)
+        return np.asarray(self.targets[np.arange(len(best)), best] == self.linked)
+
+    def averaged(self, others: Sequence[Chances]) -> Chances:
+        """Return these candidates with the geometric mean of their probabilities here and in `others`.
+
+        A page that others lack, or list with another link, keeps its own probabilities in their stead.
+        """
+        logs = [np.log(np.maximum(each._seen_by(self), UNLISTED)) for each in (self, *others)]
+        return replace(self, probabilities=softmax(np.mean(logs, axis=0), axis=1))
+
+    def _seen_by(self, asker: Chances) -> Float64Array:
+        """Return the probabilities of the candidates of `asker`, [n, c + 1]."""
+        keys = [each.rows << 32 | each.linked + 1 for each in (self, asker)]
+        _, common, places = np.intersect1d(*keys, return_indices=True)
+        listed, asked = self.targets[common], asker.targets[places]
+        shape = len(common), 1 + max(int(listed.max(initial=0)), int(asked.max(initial=0)))
+        rows, askers = (np.repeat(np.arange(len(common)), each.shape[1]) for each in (listed, asked))
+        table = coo_array((self.probabilities[common, :-1].ravel(), (rows, listed.ravel())), shape).tocsr()
+        probabilities = asker.probabilities.copy()
+        probabilities[places, :-1] = np.asarray(table[askers, asked.ravel()]).reshape(asked.shape)
+        probabilities[places, -1] = self.probabilities[common, -1]
+        return probabilities
 
 
 def align(lists: CandidateLists, names: tuple[str, ...], missing: Float64Array | None = None) -> Float32Array:

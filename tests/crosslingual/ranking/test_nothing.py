@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from indexes.dtypes import Int64Array
+from indexes.dtypes import Float64Array, Int64Array
 from linker.crosslingual import learned_methods
 from linker.crosslingual.methods import link
 from linker.crosslingual.options import Options
@@ -17,7 +17,7 @@ from linker.crosslingual.ranking.pooled import SETTINGS, rankers
 from linker.crosslingual.ranking.self_training import ALONE, ROUNDS, SURE, average, retrieval, self_train
 from linker.crosslingual.task import LinkingResult, Task
 from linker.scoring.ranking.fitting import FittedRanker
-from linker.scoring.ranking.lists import CandidateLists
+from linker.scoring.ranking.lists import CandidateLists, Chances
 from tests.crosslingual.synthetic import LETTERS, Twin, twin
 
 pytestmark = pytest.mark.usefixtures("divided_once")
@@ -202,3 +202,21 @@ def test_the_average_of_rounds() -> None:
     # The first page's targets have .2, .6 and, where it is not listed, .0001 in the first round.
     mean = np.sqrt([0.6 * 0.2, 0.2 * 0.6, 0.1 * 0.0001, 0.1 * 0.1])
     assert result.probabilities == pytest.approx(np.array([mean / mean.sum(), p[1]]))
+
+
+def test_known_links_are_averaged_as_they_are_judged() -> None:
+    """Their probabilities out of fold carry the promise of a precision; a page that a round lacks keeps its own."""
+    listed, p = lists(("lsi.z",)), np.array([[0.6, 0.2, 0.1, 0.1], [0.3, 0.3, 0.3, 0.1]])
+    start = next(iter(rankers().values()))
+
+    def solution(rows: list[int], probabilities: Float64Array) -> Solution:
+        held = Chances(np.array(rows), listed.targets, probabilities, np.array([listed.targets[0, 0], -1]))
+        fitted = FittedRanker(start, p, 1.0, held_out=(held, held))
+        return Solution(listed, Learned.__new__(Learned), fitted, NOTHING)
+
+    result = average([solution([7, 8], p[::-1]), solution([7, 9], p)]).fitted.held_out
+    assert result is not None
+    mean = np.sqrt(p[0] * p[1])
+    for held in result:
+        assert held.probabilities == pytest.approx(np.array([mean / mean.sum(), p[1]]))
+    assert result[0].right.tolist() == [True, False]

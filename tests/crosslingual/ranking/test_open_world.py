@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
+from indexes.dtypes import Float64Array
 from linker.base.errors import InputError
 from linker.corpora.dictionaries import Dictionary
 from linker.crosslingual.learned_methods import by_auto
@@ -26,7 +27,7 @@ from linker.scoring.probability.verification import (
 )
 from linker.scoring.ranking.fitting import FittedRanker, Held
 from linker.scoring.ranking.linear import LinearRanker
-from linker.scoring.ranking.lists import CandidateLists
+from linker.scoring.ranking.lists import CandidateLists, Chances
 from tests.crosslingual.synthetic import Twin, twin
 
 pytestmark = pytest.mark.usefixtures("divided_once")
@@ -121,8 +122,13 @@ def test_a_mixture_has_its_share_and_uses_no_list_twice() -> None:
 def promised(share: float, wrong: float, options: Options) -> tuple[float, dict[str, object]]:
     rng = np.random.default_rng(6)
     right = rng.random(400) >= wrong
-    held = Held(np.where(right, 0.95, 0.3), right, np.full(400, 0.2))
-    model = FittedRanker(None, np.empty((0, 1)), share, held=held)  # type: ignore[arg-type]  # the model is not used
+    pages = np.arange(400)
+
+    def chances(p: Float64Array) -> Chances:
+        return Chances(pages, 1 * ~right[:, None], np.stack([p, 1 - p], axis=1), 0 * pages)
+
+    held = chances(np.where(right, 0.95, 0.3)), chances(np.full(400, 0.2))
+    model = FittedRanker(None, np.empty((0, 1)), share, held_out=held)  # type: ignore[arg-type]  # no model is used
     return model.least_probability(options.min_probability, options.precision, options.expected_linked)
 
 

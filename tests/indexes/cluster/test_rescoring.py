@@ -174,7 +174,7 @@ def lucene_by_fields(
         average = sum(map(len, stored)) / count
         norm = parameters.k1 * (1 - b + b * rounded(len(stored[row])) / average)
         return (
-            boost * float(lucene_idf(n, count)) * (parameters.k1 + 1) * found / (found + norm)
+            boost * float(lucene_idf(np.array(n), count)) * (parameters.k1 + 1) * found / (found + norm)
             if found
             else 0.0
         )
@@ -214,8 +214,10 @@ def test_the_top_k_of_fields_are_those_of_a_directory(
     parts = [texts_of(list(of_field)) for of_field in zip(*corpus, strict=True)]
     index = FieldsIndex.empty(AnalysisSettings("none"), parameters)
     index.add(
-        Document(str(n), " ".join(text), " ".join(title), {"tags": [" ".join(tags)]})
-        for n, (title, text, tags) in enumerate(zip(*parts, strict=True))
+        [
+            Document(str(n), " ".join(text), " ".join(title), {"tags": [" ".join(tags)]})
+            for n, (title, text, tags) in enumerate(zip(*parts, strict=True))
+        ]
     )
     index.commit()
     (rows,), (scores,) = index.search_rows([" ".join(query)], len(corpus))
@@ -360,7 +362,9 @@ def test_candidates_alone_are_described_by_the_statistics_of_the_whole_index(
 
     class Cache:
         def of(self, terms: list[str]) -> Statistics:
-            holders = {term: (sum(term in text.split() for text in texts),) for term in terms}
+            holders: dict[str, tuple[int, ...]] = {
+                term: (sum(term in text.split() for text in texts),) for term in terms
+            }
             return Statistics(Total(len(texts), whole.total[1], 0.0, ()), holders)
 
     rows = np.arange(0, len(texts), 2)
