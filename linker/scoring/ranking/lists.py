@@ -101,8 +101,8 @@ class Chances:
 
     def _seen_by(self, asker: Chances) -> Float64Array:
         """Return the probabilities of the candidates of `asker`, [n, c + 1]."""
-        keys = [each.rows << 32 | each.linked + 1 for each in (self, asker)]
-        _, common, places = np.intersect1d(*keys, return_indices=True)
+        mine, theirs = (each.rows << 32 | each.linked + 1 for each in (self, asker))
+        _, common, places = np.intersect1d(mine, theirs, return_indices=True)
         listed, asked = self.targets[common], asker.targets[places]
         shape = len(common), 1 + max(int(listed.max(initial=0)), int(asked.max(initial=0)))
         rows, askers = (np.repeat(np.arange(len(common)), each.shape[1]) for each in (listed, asked))
