@@ -96,8 +96,9 @@ class Chances:
 
         A page that others lack, or list with another link, keeps its own probabilities in their stead.
         """
-        logs = [np.log(np.maximum(each._seen_by(self), UNLISTED)) for each in (self, *others)]
-        return replace(self, probabilities=softmax(np.mean(logs, axis=0), axis=1))
+        views = [self.probabilities, *(each._seen_by(self) for each in others)]
+        logs = np.log(np.maximum(views, UNLISTED))
+        return replace(self, probabilities=softmax(logs.mean(axis=0), axis=1))
 
     def _seen_by(self, asker: Chances) -> Float64Array:
         """Return the probabilities of the candidates of `asker`, [n, c + 1]."""
