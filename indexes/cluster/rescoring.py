@@ -28,7 +28,7 @@ from indexes.text.vocabulary import term_hash
 
 MOST_TERMS = 200_000  # maximum number of terms whose frequencies are cached
 COUNTED = 1000  # terms counted in one request
-SLACK, TIMES = 500, 4  # a query has at most TIMES × k + SLACK candidates
+SLACK, TIMES = 5000, 4  # a query has at most TIMES × k + SLACK candidates
 ROUNDING = 1e-6  # error of Lucene's scores, which are sums of floats
 
 Hit = Mapping[str, Any]
@@ -38,25 +38,31 @@ Body = Mapping[str, Any]
 class Total(NamedTuple):
     """The visible documents: their `number`, their `tokens`, and the `last` row or stamp (None without documents).
 
-    `by_field`: the tokens in each field, if BM25 has fields.
+    `by_field` and `longest`: the tokens in each field, and in the longest text of each, if BM25 has fields.
     """
 
     number: int = -1
     tokens: int = 0
     last: float | None = None
     by_field: tuple[int, ...] = ()
+    longest: tuple[int, ...] = ()
 
     @property
     def average(self) -> float:
         """The average length, 1 if there are no terms."""
         return self.tokens / max(1, self.number) or 1.0
 
+    @property
+    def averages(self) -> list[float]:
+        """The average length of each field."""
+        return [self._replace(tokens=tokens).average for tokens in self.by_field]
+
 
 class Statistics(NamedTuple):
-    """BM25's statistics of the visible documents: the `total`, and how many have each term."""
+    """BM25's statistics of the visible documents: the `total`, and how many have each term, in all and by field."""
 
     total: Total
-    frequencies: dict[str, int]
+    frequencies: dict[str, tuple[int, ...]]
 
 
 class StatisticsCache:
@@ -72,7 +78,8 @@ class StatisticsCache:
         self._lengths = [length_name(number) for number in fields]
         last = {"max": {"field": "stamp" if index.settings.stateless else "row"}}
         sums = {name: {"sum": {"field": name}} for name in self._lengths or ["length"]}
-        self._total = {"size": 0, "track_total_hits": True, "aggs": {"last": last, **sums}}
+        longest = {f"longest-{name}": {"max": {"field": name}} for name in self._lengths}
+        self._total = {"size": 0, "track_total_hits": True, "aggs": {"last": last, **sums, **longest}}
 
     def search(self, bodies: Sequence[Body], terms: Sequence[str]) -> tuple[list[list[Hit]], Statistics]:
         """Return each search's hits and statistics of at least `terms`. Raises the errors of `Requester.msearch`."""
@@ -83,16 +90,17 @@ class StatisticsCache:
         known = self._known
         missing = [term for term in terms if term not in known.frequencies]
         first, *answers = self._index.msearch([self._total, *map(self._holders, missing), *bodies])
-        counts = dict(zip(missing, map(_number, answers), strict=False))
+        counts = dict(zip(missing, map(self._holding, answers), strict=False))
         found = {name: value["value"] for name, value in first["aggregations"].items()}
-        last = found.pop("last")
         tokens = tuple(int(found[name]) for name in self._lengths or ["length"])
-        total = Total(_number(first), sum(tokens), last, tokens if self._lengths else ())
+        by_field = tokens if self._lengths else ()
+        longest = tuple(int(found[f"longest-{name}"] or 0) for name in self._lengths)
+        total = Total(_number(first), sum(tokens), found["last"], by_field, longest)
         if total != known.total or len(known.frequencies) > MOST_TERMS:
             known = Statistics(total, {})
             others = [term for term in terms if term not in counts]
             counts |= zip(
-                others, map(_number, self._index.msearch(list(map(self._holders, others)))), strict=True
+                others, map(self._holding, self._index.msearch(list(map(self._holders, others)))), strict=True
             )
         known.frequencies.update(counts)
         self._known = known
@@ -104,12 +112,14 @@ class StatisticsCache:
         return Statistics(known.total, {term: known.frequencies[term] for term in terms})
 
     def _holders(self, term: str) -> Body:
-        (query, *others) = ({"term": {name: term}} for name in self._names)
-        return {
-            "size": 0,
-            "track_total_hits": True,
-            "query": {"bool": {"should": [query, *others]}} if others else query,
-        }
+        queries = {name: {"term": {name: term}} for name in self._names}
+        body = {"size": 0, "track_total_hits": True, "query": {"bool": {"should": [*queries.values()]}}}
+        filters = {name: {"filter": query} for name, query in queries.items()}
+        return body | ({"aggs": filters} if self._lengths else {})
+
+    def _holding(self, answer: Mapping[str, Any]) -> tuple[int, ...]:
+        in_fields = answer.get("aggregations", {})
+        return _number(answer), *(in_fields[name]["doc_count"] for name in self._names if self._lengths)
 
 
 def _number(answer: Mapping[str, Any]) -> int:
@@ -194,14 +204,12 @@ def score_by_fields(
     parameters: Bm25Parameters,
 ) -> ScoreArray:
     """Return scores, float32 [documents], bit for bit as `FieldScorer`; `parts`: each field's terms by document."""
-    total = statistics.total
-    averages = [tokens / max(1, total.number) or 1.0 for tokens in total.by_field]
-    fields = parameters.fields
+    total, fields = statistics.total, parameters.fields
     if len(fields) == 1 and fields[0].weight == 1:
         alone = Statistics(total._replace(tokens=total.by_field[0]), statistics.frequencies)
         return score(counts, parts[0], alone, common(parameters, fields[0]))
     summed = np.zeros((len(parts[0]), len(counts)), dtype=np.float32)
-    for field, documents, average in zip(fields, parts, averages, strict=True):
+    for field, documents, average in zip(fields, parts, total.averages, strict=True):
         discount = _discounts(documents, b_of(parameters, field), average)
         factors = (field.weight / np.where(discount > 0, discount, 1)).astype(np.float32)
         summed += _term_counts(counts, documents) * factors[:, None]
@@ -225,7 +233,7 @@ def _term_counts(counts: Counter[str], documents: Sequence[Sequence[str]]) -> Fl
 def _weighted_sums(
     counts: Counter[str], factors: Float32Array, statistics: Statistics, parameters: Bm25Parameters
 ) -> ScoreArray:
-    frequency = np.array([statistics.frequencies[term] for term in counts], dtype=np.int64)
+    frequency = np.array([statistics.frequencies[term][0] for term in counts], dtype=np.int64)
     ends, repeated = np.array([0, len(counts)]), np.fromiter(counts.values(), np.int64, len(counts))
     weights, (scale,) = weigh(ends, repeated, frequency, statistics.total.number, parameters)
     sums = ((weights * factors).astype(np.int64) + (factors > 0)).sum(axis=1)
@@ -250,7 +258,7 @@ class CandidateTerms(ForwardIndex):
         known = statistics.of(list(dict.fromkeys([*self._vocabulary.terms, *_terms(settings, queries)])))
         self.commit()
         self.total = known.total.number, known.total.tokens
-        self._known = {term_hash(term): count for term, count in known.frequencies.items()}
+        self._known = {term_hash(term): count for term, (count, *_) in known.frequencies.items()}
 
     def describe(self, query: QueryWords, rows: AnyArray) -> Float32Array:
         """Return the features of a query with each of the candidates `rows` (int64 [n]), as in a directory."""

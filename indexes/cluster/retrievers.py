@@ -18,7 +18,7 @@ from indexes.cluster.asking import hits_of
 from indexes.cluster.index import ClusterIndex
 from indexes.cluster.mapping import field_name
 from indexes.cluster.paging import BATCH, WINDOW, PagedSearch, Query
-from indexes.cluster.rescoring import Rescoring, StatisticsCache
+from indexes.cluster.rescoring import Rescoring, Statistics, StatisticsCache
 from indexes.cluster.rows import Numbers
 from indexes.cluster.sending import vector_kind
 from indexes.interface import Filter, IndexesError, Matrix, RowArray, ScoreArray, check_vectors
@@ -26,6 +26,7 @@ from indexes.store.records import Manifest
 from indexes.text.analysis import Analysis
 from indexes.text.field_scoring import b_of
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
+from indexes.text.scoring import lucene_idf
 
 # A server limits the clauses of a query according to its memory, but always accepts this many.
 LONGEST_QUERY = 1000
@@ -68,7 +69,10 @@ class ClusterText(PagedSearch):
         if answerable and (width := self._numbers.width(k)):
             clauses, fields = self.clauses(where), self._field_numbers(parameters)
             candidates = {q: Rescoring(counts[q], width, parameters, fields) for q in answerable}
-            text_queries = {q: text_query(counts[q], parameters, clauses, fields) for q in answerable}
+            # the scores of fields are bounded by the statistics at hand
+            terms = dict.fromkeys(term for q in answerable for term in counts[q]) if fields else ()
+            known = self._statistics(fields).of(list(terms)) if fields else None
+            text_queries = {q: text_query(counts[q], parameters, clauses, fields, known) for q in answerable}
             while pending := [q for q in answerable if not candidates[q].complete]:
                 step = max(1, min(BATCH, AT_ONCE // max(candidates[q].size(PAGE) for q in pending)))
                 for start in range(0, len(pending), step):
@@ -88,10 +92,12 @@ class ClusterText(PagedSearch):
             for query, size, one in zip(queries, sizes, candidates, strict=True)
         ]
         terms = list(dict.fromkeys(term for one in candidates for term in one.counts))
-        known = self._by_fields.setdefault(fields, StatisticsCache(self.index, fields))
-        answers, statistics = known.search(bodies, terms)
+        answers, statistics = self._statistics(fields).search(bodies, terms)
         for one, size, hits in zip(candidates, sizes, answers, strict=True):
             one.add(hits, size, self._numbers.of([hit["sort"] for hit in hits]), statistics)
+
+    def _statistics(self, fields: tuple[int, ...]) -> StatisticsCache:
+        return self._by_fields.setdefault(fields, StatisticsCache(self.index, fields))
 
     def _supported(self, parameters: Bm25Parameters) -> Bm25Parameters:
         """Return the parameters, without fields of weight 0, if the server supports them. Raises IndexesError."""
@@ -120,27 +126,60 @@ def text_query(
     parameters: Bm25Parameters,
     clauses: list[dict[str, Any]],
     fields: Sequence[int] = (),
+    statistics: Statistics | None = None,
 ) -> Query:
     """Return the query that sums the BM25 scores of the terms, each times its weight in the query.
 
-    With `fields` (their numbers), the scores in all fields are summed, each times its weight or 1 if that is greater.
-    This is an upper bound of BM25F: saturation is concave, so s(x + y) ≤ s(x) + s(y) and s(w x) ≤ max(1, w) s(x), and
-    fewer documents have a term in one field than in any.
+    With `fields` (their numbers) and the `statistics` in them, each score is an upper bound of BM25F's.
     """
     terms: defaultdict[int, list[str]] = defaultdict(list)
     for term, count in counts.most_common(LONGEST_QUERY):
         terms[count].append(term)
     different = np.array(list(terms), dtype=np.float64)
     weights = parameters.query_weights(different, np.full(len(different), float(counts.total()))).tolist()
-    places = [(field_name(n), max(1.0, f.weight)) for n, f in zip(fields, parameters.fields, strict=True)]
-    should = [
-        {"match": {name: {"query": " ".join(t), "boost": w * factor}}}
-        for w, t in zip(weights, terms.values(), strict=True)
-        for name, factor in places or [("terms", 1.0)]
-    ]
+    weighted = [*zip(weights, terms.values(), strict=True)]
+    if statistics:
+        should = _in_fields(weighted, parameters, fields, statistics)
+    else:
+        should = [{"match": {"terms": {"query": " ".join(t), "boost": w}}} for w, t in weighted]
     if len(should) == 1 and not clauses:
         return should[0]
     return {"bool": {"should": should, "filter": clauses, "minimum_should_match": 1}}
+
+
+def _in_fields(
+    weighted: Sequence[tuple[float, Sequence[str]]],
+    parameters: Bm25Parameters,
+    fields: Sequence[int],
+    statistics: Statistics,
+) -> list[Query]:
+    """Return a clause for each of the terms, which are `weighted`, that bounds its BM25F score from above.
+
+    The server sums idf(t, field) · s(x) over the fields, where s(x) = x / (k1 + x), and x is the count of t, discounted
+    by the length, so that x ≥ l, the value of one t in the field's longest text. The boost replaces its idf by that of
+    all fields, and s(x) by a bound of s(w x): for a weight w > 1, s(w x) / s(x) falls with x, so it is greatest at l.
+    Of several fields, the best one counts in full, the others by a share: for x ≥ y, s(x + y) ≤ s(x) + k1 / (k1 + 2 x)
+    s(y), and x is at least the second smallest w l.
+    """
+    total, k1 = statistics.total, parameters.k1
+    weights = np.array([field.weight for field in parameters.fields])
+    b = np.array([b_of(parameters, field) for field in parameters.fields])
+    least = 1 / (1 - b + b * np.maximum(total.longest, 1) / total.averages)
+    factors = np.where(weights > 1, weights * (k1 + least) / (k1 + weights * least), 1.0)
+    share = k1 / (k1 + 2 * np.sort(weights * least)[:2].max())
+    names = [field_name(number) for number in fields]
+    queries: list[Query] = []
+    for weight, terms in weighted:
+        # each count is of another moment
+        numbers = np.minimum([statistics.frequencies[term] for term in terms], total.number)
+        idf = lucene_idf(numbers, total.number)
+        boosts = weight * factors * idf[:, :1] / idf[:, 1:]
+        for term, row in zip(terms, boosts.tolist(), strict=True):
+            ranked = [
+                {"term": {name: {"value": term, "boost": x}}} for name, x in zip(names, row, strict=True)
+            ]
+            queries.append({"dis_max": {"queries": ranked, "tie_breaker": share}})
+    return queries
 
 
 class ClusterVectors(PagedSearch):
