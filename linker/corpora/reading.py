@@ -23,7 +23,14 @@ from linker.base.files import STDIO
 from linker.base.lines import MAX_LINE, DamagedInputError, Line, read_lines
 from linker.base.printable import json_kind
 from linker.corpora import asreview, datasets
-from linker.corpora.dialects import Kind, check_encoding, guess_encoding, kind_of, real_kind
+from linker.corpora.dialects import (
+    Kind,
+    UnknownEncodingError,
+    check_encoding,
+    guess_encoding,
+    kind_of,
+    real_kind,
+)
 from linker.corpora.guessing import or_guessed
 from linker.corpora.records import (
     NOT_UTF8,
@@ -187,7 +194,13 @@ def _lines(path: Path, kind: Kind | None, columns: Columns, limit: int) -> Itera
     """Return a file's lines in UTF-8; the encoding of JSON is never guessed, since JSON is always UTF-8."""
     if columns.encoding:
         return read_lines(path, limit, check_encoding(columns.encoding))
-    guessed = guess_encoding(path) if kind in ("csv", "tsv", "references") and path.is_file() else None
+    guessed = None
+    if kind in ("csv", "tsv", "references", "text") and path.is_file():
+        try:
+            guessed = guess_encoding(path)
+        except UnknownEncodingError:
+            if kind != "text":  # a text goes to the quarantine by itself
+                raise
     return read_lines(path, limit, guessed)
 
 

@@ -369,14 +369,17 @@ def test_a_folder_of_text_files(tmp_path: Path, write: Write) -> None:
     for name in ("b.txt", "a.txt.gz", "sub/My 100% page.txt", ".hidden.txt", "~$open.xlsx", "note.md"):
         write(f"f/{name}", f"text of {name}\r\nend\n".encode())
     write("f/empty.txt", b"")
-    write("f/latin.txt", b"\xe9t\xe9")
+    write("f/latin.txt", b"un \xe9t\xe9 sec")
+    write("f/damaged.txt", b"half of a \xf0\x9f face")
+    write("f/unknown.txt", b"\x81\x8d\x90\n" * 40)
     write("f/qrels/test.txt", b"q 0 a 1")
     records = list(read_corpus(tmp_path / "f"))
     documents = {r.id: r.text for r in records if isinstance(r, Document)}
-    assert list(documents) == ["a", "b", "sub/My%20100%25%20page"]
-    assert documents["b"] == "text of b.txt\r\nend"
+    assert list(documents) == ["a", "b", "latin", "sub/My%20100%25%20page"]
+    assert documents["b"] == "text of b.txt\r\nend" and documents["latin"] == "un été sec"
     failures = {r.path.name: r.reason for r in records if isinstance(r, BadLine)}
-    assert failures == {"empty.txt": "no text: text and title are empty", "latin.txt": "invalid UTF-8"}
+    wrong = dict.fromkeys(("damaged.txt", "unknown.txt"), "invalid UTF-8")
+    assert failures == {"empty.txt": "no text: text and title are empty", **wrong}
     assert records == list(read_corpus(tmp_path / "f"))
 
 
