@@ -209,14 +209,21 @@ def _following(segment: ForwardSegment, terms: AnyArray, rows: RowArray) -> RowA
         lengths = segment.offsets[part + 1] - segment.offsets[part]
         edges = np.concatenate(([0], np.cumsum(lengths)))
         tokens = segment.tokens[np.repeat(segment.offsets[part] - edges[:-1], lengths) + np.arange(edges[-1])]
-        places = np.flatnonzero(tokens == terms[rarest])
-        place_row = np.searchsorted(edges, places, side="right") - 1
-        begins = places - rarest
-        inside = (begins >= edges[place_row]) & (begins + len(terms) <= edges[place_row + 1])
-        begins, place_row = begins[inside], place_row[inside]
-        same = (tokens[begins[:, None] + np.arange(len(terms))] == terms).all(axis=1)
-        found.append(part[distinct(place_row[same])])
+        found.append(part[with_phrase(tokens, edges, terms, rarest)])
     return np.concatenate(found)
+
+
+def with_phrase(tokens: AnyArray, edges: AnyArray, phrase: AnyArray, rarest: int) -> AnyArray:
+    """Return the texts (int64 [n], ascending) that have the terms of a phrase in sequence.
+
+    Text t has the terms `tokens[edges[t] : edges[t + 1]]`; `phrase[rarest]` is the term that is looked for first.
+    """
+    places = np.flatnonzero(tokens == phrase[rarest])
+    text = np.searchsorted(edges, places, side="right") - 1
+    begins = places - rarest
+    inside = (begins >= edges[text]) & (begins + len(phrase) <= edges[text + 1])
+    begins, text = begins[inside], text[inside]
+    return distinct(text[(tokens[begins[:, None] + np.arange(len(phrase))] == phrase).all(axis=1)])
 
 
 def _describe(

@@ -9,9 +9,10 @@ from indexes.interface import Filter, RowArray, RowFilter
 from indexes.rows import Rows
 from indexes.text.bm25 import Bm25Index
 from indexes.text.fields import FieldsIndex
-from indexes.text.forward_index import ForwardIndex
-from indexes.text.vocabulary import term_hash
+from indexes.text.forward_index import ForwardIndex, with_phrase
+from indexes.text.vocabulary import TermVocabulary, term_hash
 
+TEXTS = 4096  # texts that are analysed at a time
 QUOTED = re.compile(r"“([^“”]*)”|„([^„“”]*)[“”]|«([^«»]*)»")
 STRAIGHT = re.compile(r'"([^"]*)"|' + QUOTED.pattern)
 
@@ -46,7 +47,7 @@ class PhraseSearch:
         A phrase is analysed like documents: inflections match, and so do stop words unless the index drops them.
         Quotes without a term are ignored. Raises DamagedError, and IndexesError if the index is closed.
         """
-        matches = [self._having(terms) for part in quoted(text) if (terms := self._terms(part))]
+        matches = [self._having(part, terms) for part in quoted(text) if (terms := self._terms(part))]
         if not matches:
             return where
         mask = np.ones(len(self._rows.ids), dtype=bool)
@@ -59,17 +60,22 @@ class PhraseSearch:
     def _terms(self, text: str) -> list[str]:
         return self._analysis.terms(self._analysis.prepare(text))
 
-    def _having(self, terms: Sequence[str]) -> RowArray:
+    def _having(self, phrase: str, terms: Sequence[str]) -> RowArray:
         hashes = [term_hash(term) for term in terms]
         rows = self._index.holding(list(dict.fromkeys(hashes)))
         if self._forward is not None:
             return self._forward.having(np.array(hashes, dtype=np.uint64), rows)
         alive = self._rows.mask()
         live = rows if alive is None else rows[alive[rows]]
-        return np.array([r for r in live.tolist() if _follow(self._terms(self._text_of(r)), terms)], np.int64)
+        starts = range(0, len(live), TEXTS)
+        return np.concatenate(
+            [live[:0], *(self._among(live[start : start + TEXTS], phrase) for start in starts)]
+        )
 
-
-def _follow(terms: Sequence[str], phrase: Sequence[str]) -> bool:
-    """Return whether `terms` contain the terms of a phrase in sequence: the slow, obvious definition."""
-    size = len(phrase)
-    return any(list(terms[i : i + size]) == list(phrase) for i in range(len(terms) - size + 1))
+    def _among(self, rows: RowArray, phrase: str) -> RowArray:
+        """Return those of `rows` (int64 [n]) whose texts have the terms of a phrase in sequence."""
+        texts = map(self._text_of, rows.tolist())
+        tokens, lengths = TermVocabulary(self._analysis).numbers([phrase, *texts])
+        wanted, others = np.split(tokens, lengths[:1])
+        rarest = int(np.bincount(tokens)[wanted].argmin())
+        return rows[with_phrase(others, np.cumsum(lengths) - lengths[0], wanted, rarest)]
