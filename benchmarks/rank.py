@@ -45,7 +45,8 @@ CURVE = (150, 300, 1000, 3000)
 STATEMENTS, TWEETS = "statements2articles", "tweets2claims"
 SETS = (STATEMENTS, TWEETS, "descriptions", "bbc-news")
 # small collections of a set by their size; the weight of those in which a share of the texts has a document
-FEW_DOCUMENTS, FEW_SHARES = {3: 40, 6: 20, 12: 12, 25: 6, 50: 4, 100: 2, 200: 1}, {0.5: 3.0, 1.0: 1.0}
+FEW_DOCUMENTS = {3: 40, 6: 20, 12: 12, 25: 6, 50: 4, 100: 2, 200: 2, 400: 2, 1000: 2, 2000: 2}
+FEW_SHARES = {0.2: 1.0, 0.5: 3.0, 1.0: 1.0}
 # inputs of P(none) whose weights differ among few documents; "": the offset
 FEW_INPUTS = ("best", "lead", "")
 DATED = PoolSettings(date_field="date", direction="after")
@@ -126,6 +127,8 @@ def few(work: Path) -> None:
         collections = absent.SmallCollections(name, "train", seed)
         for (size, count), (share, times) in itertools.product(FEW_DOCUMENTS.items(), FEW_SHARES.items()):
             some = [_of_small(work, ranker, one) for one in collections.draw(size, share, count)]
+            if not some:  # the set is too small
+                continue
             x, none = (np.concatenate(column) for column in zip(*some, strict=True))
             constants = np.full((2, len(x)), [[math.log(LARGE / size)], [times / len(x)]])
             parts.append((x, none, *constants))

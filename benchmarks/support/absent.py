@@ -29,9 +29,8 @@ SIZES = (1, 5, 20, 50)  # texts per batch
 LINKS = 1000  # training links at most
 SURE, LIKELY = 0.9, 0.5
 SETS = ("statements2articles", "tweets2claims", "descriptions", "bbc-news")
-FEW_DOCUMENTS = (6, 12, 25, 50, 100, 300)
-FEW_TEXTS = 48  # texts of each set in small collections of a size, at least
-MOST_DOCUMENTS = 1500  # documents of a split from which small collections are drawn
+FEW_DOCUMENTS = (6, 12, 25, 50, 100, 300, 1000, 3000)
+FEW_TEXTS, MOST_TEXTS = 48, 150  # texts of each set in small collections of a size, at least, and in one collection
 CHANCES = 200  # number of simulations of the calibration error that chance alone causes
 
 
@@ -151,7 +150,7 @@ def calibration_error(probabilities: Float64Array, right: BoolArray) -> float:
 
 @dataclass(frozen=True)
 class SmallCollection:
-    """A few documents and as many texts: the first `linked` belong to the document of the same number."""
+    """A few documents and as many texts, at most MOST_TEXTS: the first `linked` belong to the document of that number."""
 
     documents: list[Document]
     texts: list[str]
@@ -166,14 +165,13 @@ class SmallCollections:
 
         judged = rank_data.links(name)
         half = judged[split if "train" in judged else "test"]
-        self._random, self._texts = np.random.default_rng(seed), dict[str, list[str]]()
+        self._random, texts = np.random.default_rng(seed), dict[str, list[str]]()
         for query in half.queries:
             document = next(iter(half.qrels[query.id]))
             if "train" in judged or zlib.crc32(document.encode()) % 2 == (split == "test"):
-                self._texts.setdefault(document, []).append(query.text)
-        documents = [d for d in rank_data.documents_for(name) if d.id in self._texts]
-        some = self._random.permutation(len(documents))[:MOST_DOCUMENTS].tolist()
-        self._documents = [documents[i] for i in some]
+                texts.setdefault(document, []).append(query.text)
+        self._documents = list(rank_data.documents_for(name))
+        self._texts = {n: texts[d.id] for n, d in enumerate(self._documents) if d.id in texts}
         self._words = TfidfVectorizer(sublinear_tf=True).fit_transform([d.full_text for d in self._documents])
 
     def draw(self, size: int, share: float, count: int) -> Iterator[SmallCollection]:
@@ -181,16 +179,18 @@ class SmallCollections:
 
         Every other one is on one subject: the documents, missing ones included, are the nearest to a random one.
         """
-        linked = math.ceil(share * size)
-        total = 2 * size - linked
-        for number in range(count if total <= len(self._documents) else 0):
+        total = min(size, MOST_TEXTS, len(self._texts))
+        linked = math.ceil(share * total)
+        for number in range(count if size + total - linked <= len(self._documents) else 0):
             order = self._random.permutation(len(self._documents))
             if number % 2:
                 near = (self._words @ self._words[[order[0]]].T).toarray()[:, 0]
                 order = np.argsort(-near, kind="stable")
-            drawn = [self._documents[i] for i in self._random.permutation(order[:total]).tolist()]
-            texts = [str(self._random.choice(self._texts[d.id])) for d in (*drawn[:linked], *drawn[size:])]
-            yield SmallCollection(drawn[:size], texts, linked)
+            asked = self._random.permutation([n for n in order.tolist() if n in self._texts][:total]).tolist()
+            others = [n for n in order.tolist() if n not in asked][: size - linked]
+            drawn = [self._documents[n] for n in (*asked[:linked], *others)]
+            texts = [str(self._random.choice(self._texts[n])) for n in asked]
+            yield SmallCollection(drawn, texts, linked)
 
 
 def few_documents(work: Path, seed: int) -> dict[str, dict[str, dict[str, float]]]:

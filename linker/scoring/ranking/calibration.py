@@ -33,7 +33,7 @@ SEEN = (
     "days_wrong",
 )
 STEEPEST = 20.0
-LARGE = 300  # in a collection of at least this many documents, `ListCalibration.few` is not used
+LARGE = 3000  # in a collection of at least this many documents, `ListCalibration.few` is not used
 
 
 @dataclass(frozen=True)

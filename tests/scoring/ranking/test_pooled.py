@@ -89,8 +89,8 @@ def test_probabilities_are_fitted_again_with_same_trees_and_assume_that_half_of_
 
 def test_few_documents_change_its_probabilities_and_many_do_not() -> None:
     calibration = pooled.load().calibration
-    assert calibration.of_size(300) is calibration and calibration.of_size(10**6) is calibration
-    half, smallest = calibration.of_size(30), calibration.of_size(3)
+    assert calibration.of_size(3000) is calibration and calibration.of_size(10**6) is calibration
+    half, smallest = calibration.of_size(300), calibration.of_size(30)
     changes = np.array([smallest.weights, half.weights]) - calibration.weights
     np.testing.assert_allclose(changes[0], 2 * changes[1], atol=1e-12)
     assert changes[1, -1] < 0 and calibration.of_size(0) == calibration.of_size(1)
@@ -100,7 +100,7 @@ def test_few_documents_change_its_probabilities_and_many_do_not() -> None:
 
 def test_a_ranker_counts_the_documents_only_if_their_number_may_matter() -> None:
     ranker = pooled.load()
-    assert ranker.for_size_of(range(300)) is ranker
+    assert ranker.for_size_of(range(3000)) is ranker
     assert ranker.for_size_of(range(30)).calibration == ranker.calibration.of_size(30)
     learned = dataclasses.replace(ranker, calibration=dataclasses.replace(ranker.calibration, few=()))
 
