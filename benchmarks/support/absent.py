@@ -30,7 +30,10 @@ LINKS = 1000  # training links at most
 SURE, LIKELY = 0.9, 0.5
 SETS = ("statements2articles", "tweets2claims", "descriptions", "bbc-news")
 FEW_DOCUMENTS = (6, 12, 25, 50, 100, 300, 1000, 3000)
-FEW_TEXTS, MOST_TEXTS = 48, 150  # texts of each set in small collections of a size, at least, and in one collection
+FEW_TEXTS, MOST_TEXTS = (
+    48,
+    150,
+)  # texts of each set in small collections of a size, at least, and in one collection
 CHANCES = 200  # number of simulations of the calibration error that chance alone causes
 
 
@@ -150,7 +153,7 @@ def calibration_error(probabilities: Float64Array, right: BoolArray) -> float:
 
 @dataclass(frozen=True)
 class SmallCollection:
-    """A few documents and as many texts, at most MOST_TEXTS: the first `linked` belong to the document of that number."""
+    """A few documents and as many texts (up to MOST_TEXTS): text n belongs to document n if n < `linked`."""
 
     documents: list[Document]
     texts: list[str]
