@@ -189,10 +189,12 @@ class SmallCollections:
             if number % 2:
                 near = (self._words @ self._words[[order[0]]].T).toarray()[:, 0]
                 order = np.argsort(-near, kind="stable")
-            asked = self._random.permutation([n for n in order.tolist() if n in self._texts][:total]).tolist()
-            others = [n for n in order.tolist() if n not in asked][: size - linked]
-            drawn = [self._documents[n] for n in (*asked[:linked], *others)]
-            texts = [str(self._random.choice(self._texts[n])) for n in asked]
+            with_texts = self._random.permutation(
+                [n for n in order.tolist() if n in self._texts][:total]
+            ).tolist()
+            others = [n for n in order.tolist() if n not in with_texts][: size - linked]
+            drawn = [self._documents[n] for n in (*with_texts[:linked], *others)]
+            texts = [str(self._random.choice(self._texts[n])) for n in with_texts]
             yield SmallCollection(drawn, texts, linked)
 
 

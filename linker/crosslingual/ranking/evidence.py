@@ -180,11 +180,11 @@ class AllEvidence:
         )
 
     def start(self, taught: Taught) -> CalibratedRanker | None:
-        """Return the saved ranker, or else the pooled one for this kind of evidence and source of learned words."""
+        """Return the saved ranker, or else the pooled one for this evidence, source of words and number of pages."""
         if self.begun:
             return self.begun
         setting = TaskSetting(taught, bool(self.pairs), self.vectors is not None, self.layout)
-        return (self.rankers or rankers())[setting.name]
+        return (self.rankers or rankers())[setting.name].of_size(len(self.target))
 
     def translations(self, links: Int64Array) -> tuple[sp.csr_array, sp.csr_array]:
         """Return translation matrices [v source, v target]: all pairs, and the learned ones with their distinctness."""

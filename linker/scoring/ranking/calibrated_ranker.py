@@ -1,7 +1,10 @@
 """A linear ranker with the model that turns its scores into probabilities, and both as JSON values."""
 
+from __future__ import annotations
+
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,9 @@ from linker.scoring.ranking.linear import LinearRanker
 
 RANKER = ("centre", "scale", "weights")
 VERIFIER = ("centre", "scale", "linked", "right")
+# The pooled rankers have learned from collections of about LARGE pages. The log odds that a page has a counterpart are
+# SURPLUS too high for each factor e by which a collection is smaller.
+LARGE, SURPLUS = 4000, 0.17
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +27,14 @@ class CalibratedRanker:
     ranker: LinearRanker
     verifier: Verifier
     elsewhere: bool = False
+
+    def of_size(self, targets: int) -> CalibratedRanker:
+        """Return the model for a collection with this number of target pages, in which few wrong ones compete."""
+        if not self.elsewhere or targets >= LARGE:
+            return self
+        linked = self.verifier.linked.copy()
+        linked[-1] -= SURPLUS * math.log(LARGE / max(targets, 1))
+        return replace(self, verifier=replace(self.verifier, linked=linked))
 
 
 def from_json(value: Mapping[str, Any]) -> CalibratedRanker:

@@ -220,3 +220,13 @@ def test_known_links_are_averaged_as_they_are_judged() -> None:
     for held in result:
         assert held.probabilities == pytest.approx(np.array([mean / mean.sum(), p[1]]))
     assert result[0].right.tolist() == [True, False]
+
+
+def test_the_fewer_pages_compete_the_lower_are_the_odds_of_a_counterpart() -> None:
+    start = next(iter(rankers().values()))
+    features = np.zeros((3, len(start.verifier.names)))
+    full, some, few = (start.of_size(count).verifier.odds(features) for count in (4000, 400, 40))
+    np.testing.assert_allclose(full - few, 2 * (full - some))
+    assert (few < some).all() and start.of_size(10**6) is start
+    here = replace(start, elsewhere=False)
+    assert here.of_size(40) is here
