@@ -36,6 +36,7 @@ HOURS = "(1e8 / r['{}'].engine.documents_per_cpu_s / 3600)|f('.1f')"  # for 100 
 AT_RECALL = "r['{}, 1,000,000 real'].at_recall['{}'].ms|f('.1f')"
 # Posts per CPU-second with the largest number of seeds, which is the last row.
 WATCHED = "(r.rows|one(search='{}')).posts_per_cpu_s|f(',')"
+TUNED = "(r.rows|one(data='many with vectors')).{}"
 VALUES = {
     "bm25.speed": ("elastic", "r['89000'].rivals.ours.batch_queries_per_cpu_s|f(',.0f')"),
     "bm25.speed-of-elasticsearch": ("elastic", "r['89000'].rivals.elasticsearch.batch_queries_per_cpu_s|f(',.0f')"),
@@ -56,6 +57,9 @@ VALUES = {
     "ann.pq-99": ("ann", AT_RECALL.format("pq", "0.99")),
     "groups.recall": ("groups", "r.promise.recall.held|f('.3f')"),
     "groups.recall-width": ("groups", "r.promise.recall.width|f('.2f')"),
+    "cluster.recall": ("cluster_ranking", TUNED.format("chosen.recall|f('.3f')")),
+    "cluster.recall-ms": ("cluster_ranking", TUNED.format("chosen.ms|f('.0f')")),
+    "cluster.exact-ms": ("cluster_ranking", TUNED.format("exact_ms|f('.0f')")),
     "joint.cost-minutes": ("joint", "r.cost.cpu_minutes|f('.1f')"),
     "joint.cost-gib": ("joint", "r.cost.gib|f('.1f')"),
     "faults.flat-in-use": ("faults", "r.memory.flat.query.in_use_mib.rss|f(',.0f')"),
