@@ -96,11 +96,12 @@ def test_a_bad_query_file_is_refused_with_its_line_and_extreme_queries_are_answe
 def test_a_build_that_read_nothing_can_be_repeated_after_the_correction(tmp_path: Path) -> None:
     corpus, out = tmp_path / "folder", tmp_path / "i"
     corpus.mkdir()
-    (corpus / "a.txt").write_text("Rain in Valencia")
-    (corpus / "b.txt").write_text("Rain in Graz", encoding="utf-16")
+    (corpus / "a.jsonl").write_text('{"id": "a", "text": "Rain in Valencia"}')
+    other = '{"id": "b", "text": "Rain in Graz"}'
+    (corpus / "b.jsonl").write_text(other, encoding="utf-16")
     done = linker("index", "build", corpus, "--out", out, check=1)
-    assert "b.txt is UTF-16" in done.stderr and not out.exists()
-    (corpus / "b.txt").write_text("Rain in Graz")
+    assert "b.jsonl is UTF-16" in done.stderr and not out.exists()
+    (corpus / "b.jsonl").write_text(other)
     assert "2 documents added" in linker("index", "build", corpus, "--out", out).stdout
 
 

@@ -370,13 +370,15 @@ def test_a_folder_of_text_files(tmp_path: Path, write: Write) -> None:
         write(f"f/{name}", f"text of {name}\r\nend\n".encode())
     write("f/empty.txt", b"")
     write("f/latin.txt", b"un \xe9t\xe9 sec")
+    write("f/wide.txt", "un hiver".encode("utf-16"))
     write("f/damaged.txt", b"half of a \xf0\x9f face")
     write("f/unknown.txt", b"\x81\x8d\x90\n" * 40)
     write("f/qrels/test.txt", b"q 0 a 1")
     records = list(read_corpus(tmp_path / "f"))
     documents = {r.id: r.text for r in records if isinstance(r, Document)}
-    assert list(documents) == ["a", "b", "latin", "sub/My%20100%25%20page"]
+    assert list(documents) == ["a", "b", "latin", "wide", "sub/My%20100%25%20page"]
     assert documents["b"] == "text of b.txt\r\nend" and documents["latin"] == "un été sec"
+    assert documents["wide"] == "un hiver"
     failures = {r.path.name: r.reason for r in records if isinstance(r, BadLine)}
     wrong = dict.fromkeys(("damaged.txt", "unknown.txt"), "invalid UTF-8")
     assert failures == {"empty.txt": "no text: text and title are empty", **wrong}
