@@ -12,7 +12,7 @@ from indexes.text.fields import FieldsIndex
 from indexes.text.forward_index import ForwardIndex, with_phrase
 from indexes.text.vocabulary import TermVocabulary, term_hash
 
-TEXTS = 4096  # texts that are analysed at a time
+TEXTS = 256  # texts that are analysed at a time
 QUOTED = re.compile(r"“([^“”]*)”|„([^„“”]*)[“”]|«([^«»]*)»")
 STRAIGHT = re.compile(r'"([^"]*)"|' + QUOTED.pattern)
 
@@ -67,15 +67,16 @@ class PhraseSearch:
             return self._forward.having(np.array(hashes, dtype=np.uint64), rows)
         alive = self._rows.mask()
         live = rows if alive is None else rows[alive[rows]]
-        starts = range(0, len(live), TEXTS)
-        return np.concatenate(
-            [live[:0], *(self._among(live[start : start + TEXTS], phrase) for start in starts)]
-        )
+        found, vocabulary = [live[:0]], TermVocabulary(self._analysis)
+        for start in range(0, len(live), TEXTS):
+            if vocabulary.full():
+                vocabulary = TermVocabulary(self._analysis)
+            found.append(self._among(live[start : start + TEXTS], phrase, vocabulary))
+        return np.concatenate(found)
 
-    def _among(self, rows: RowArray, phrase: str) -> RowArray:
+    def _among(self, rows: RowArray, phrase: str, vocabulary: TermVocabulary) -> RowArray:
         """Return those of `rows` (int64 [n]) whose texts have the terms of a phrase in sequence."""
-        texts = map(self._text_of, rows.tolist())
-        tokens, lengths = TermVocabulary(self._analysis).numbers([phrase, *texts])
+        tokens, lengths = vocabulary.numbers([phrase, *map(self._text_of, rows.tolist())])
         wanted, others = np.split(tokens, lengths[:1])
         rarest = int(np.bincount(tokens)[wanted].argmin())
         return rows[with_phrase(others, np.cumsum(lengths) - lengths[0], wanted, rarest)]
