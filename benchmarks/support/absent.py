@@ -30,10 +30,8 @@ LINKS = 1000  # training links at most
 SURE, LIKELY = 0.9, 0.5
 SETS = ("statements2articles", "tweets2claims", "descriptions", "bbc-news")
 FEW_DOCUMENTS = (6, 12, 25, 50, 100, 300, 1000, 3000)
-FEW_TEXTS, MOST_TEXTS = (
-    48,
-    150,
-)  # texts of each set in small collections of a size, at least, and in one collection
+FEW_TEXTS = 48  # texts of each set in small collections of a size, at least
+MOST_TEXTS = 150  # texts of one collection
 CHANCES = 200  # number of simulations of the calibration error that chance alone causes
 
 
@@ -189,10 +187,9 @@ class SmallCollections:
             if number % 2:
                 near = (self._words @ self._words[[order[0]]].T).toarray()[:, 0]
                 order = np.argsort(-near, kind="stable")
-            with_texts = self._random.permutation(
-                [n for n in order.tolist() if n in self._texts][:total]
-            ).tolist()
-            others = [n for n in order.tolist() if n not in with_texts][: size - linked]
+            nearest = order.tolist()
+            with_texts = self._random.permutation([n for n in nearest if n in self._texts][:total]).tolist()
+            others = [n for n in nearest if n not in with_texts][: size - linked]
             drawn = [self._documents[n] for n in (*with_texts[:linked], *others)]
             texts = [str(self._random.choice(self._texts[n])) for n in with_texts]
             yield SmallCollection(drawn, texts, linked)
